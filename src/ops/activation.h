@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "ops/op_table.h"
+
+namespace headrace {
+
+/// How a product reads its activations.
+enum class ActForm : uint8_t {
+  kF32,      ///< as they are
+  kQ8x32,    ///< int8 with one f32 scale per 32 values
+  kQ8x256,   ///< int8 with one f32 scale per 256 values
+};
+inline constexpr int kNumActForms = 3;
+[[nodiscard]] std::string_view act_form_name(ActForm form) noexcept;
+
+/// Rows of activations in one form. A row of k values is one record of act_row_bytes(form, k) bytes, 64-byte aligned:
+///   kF32     k f32
+///   kQ8x32   int8 q[k padded to 64] | f32 scale[k / 32] | int16 sum[k / 32]    sum: of the 32 q's;   k % 32 == 0
+///   kQ8x256  int8 q[k]              | f32 scale[k / 256] | int16 sum[k / 16]   sum: of the 16 q's;   k % 256 == 0
+/// each part beginning at a multiple of 64 bytes, padding zero.
+struct ActView {
+  ActForm form = ActForm::kF32;
+  std::byte* data = nullptr;
+  int64_t rows = 0;
+  int64_t k = 0;
+};
+[[nodiscard]] int64_t act_row_bytes(ActForm form, int64_t k) noexcept;
+/// Where scale and sum begin inside a record (quantised forms).
+[[nodiscard]] int64_t act_scale_offset(ActForm form, int64_t k) noexcept;
+[[nodiscard]] int64_t act_sum_offset(ActForm form, int64_t k) noexcept;
+
+/// Rounds f32 rows to a quantised form. Items: rows.
+/// Recipe "q8 v1", for each block of 32 or 256 values: amax = max |x|; scale = amax / 127 (one f32 division);
+/// inv = amax > 0 ? 127 / amax : 0; q = x * inv rounded to the nearest integer, ties to even, clamped to [-127, 127].
+/// A NaN gives q = 0 for itself and does not enter amax; an infinite amax gives scale = infinity and q = 0: what a
+/// broken row yields is the same on every instruction set, and it stays its own.
+struct QuantizeArgs {
+  const float* x = nullptr;  ///< [rows, k], contiguous
+  ActView y;
+};
+using QuantizeFn = void (*)(const QuantizeArgs&, RowRange) noexcept;
+extern const OpTable<QuantizeFn> kQuantizeQ8x32;
+extern const OpTable<QuantizeFn> kQuantizeQ8x256;
+
+}  // namespace headrace
