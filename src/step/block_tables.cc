@@ -1,0 +1,108 @@
+#include "step/block_tables.h"
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+Error bad_plan(const StepPlan& plan, const std::string& what) {
+  return Error(ErrorCode::kCorrupt, cat("step ", raw(plan.step_id), ": ", what));
+}
+
+}  // namespace
+
+bool BlockTables::is_retired(const StepPlan& plan, SequenceId sequence) const noexcept {
+  return std::find(plan.retired.begin(), plan.retired.end(), sequence) != plan.retired.end();
+}
+
+int64_t BlockTables::blocks_after(const StepPlan& plan, SequenceId sequence, int32_t group) const noexcept {
+  int64_t blocks = is_retired(plan, sequence) ? 0 : static_cast<int64_t>(table(sequence, group).size());
+  for (const TableChange& change : plan.table_changes) {
+    if (change.sequence == sequence && change.group == group) {
+      blocks = change.base_blocks + static_cast<int64_t>(change.blocks.size());
+    }
+  }
+  return blocks;
+}
+
+Result<std::monostate> BlockTables::check_rows(const StepPlan& plan) const {
+  int64_t tokens = 0;
+  for (const PlanRow& row : plan.rows) {
+    if (row.num_tokens < 1 || row.first_pos < 0 || row.num_outputs < 0 || row.num_outputs > row.num_tokens) {
+      return bad_plan(plan, cat("sequence ", raw(row.sequence), " has ", row.num_tokens, " tokens from position ",
+                                row.first_pos, " with ", row.num_outputs, " outputs"));
+    }
+    if (row.first_pos > limits_.max_seq_len - row.num_tokens) {
+      return bad_plan(plan, cat("sequence ", raw(row.sequence), " goes past ", limits_.max_seq_len, " positions"));
+    }
+    tokens += row.num_tokens;
+  }
+  if (tokens != static_cast<int64_t>(plan.tokens.size()) || tokens > limits_.max_tokens) {
+    return bad_plan(plan, cat("rows of ", tokens, " tokens, ", plan.tokens.size(), " tokens given, at most ",
+                              limits_.max_tokens, " in a step"));
+  }
+  for (const TokenId token : plan.tokens) {
+    if (token < 0 || token >= limits_.vocab_size) {
+      return bad_plan(plan, cat("token ", token, " is not in the vocabulary of ", limits_.vocab_size));
+    }
+  }
+  return std::monostate{};
+}
+
+Result<std::monostate> BlockTables::check_changes(const StepPlan& plan) const {
+  for (const TableChange& change : plan.table_changes) {
+    if (change.group < 0 || change.group >= limits_.num_groups || change.base_blocks < 0) {
+      return bad_plan(plan, cat("change of group ", change.group, " from block ", change.base_blocks));
+    }
+    const int32_t blocks = limits_.group_blocks[static_cast<size_t>(change.group)];
+    for (const BlockId id : change.blocks) {
+      if (raw(id) < 0 || raw(id) >= blocks) {
+        return bad_plan(plan, cat("block ", raw(id), " of group ", change.group, ", which has ", blocks));
+      }
+    }
+    const size_t base = is_retired(plan, change.sequence) ? 0 : table(change.sequence, change.group).size();
+    if (static_cast<size_t>(change.base_blocks) > base) {
+      return Error(ErrorCode::kUnavailable, cat("step ", raw(plan.step_id), ": the table of sequence ",
+                                                raw(change.sequence), " has ", base, " blocks, the change wants ",
+                                                change.base_blocks));
+    }
+  }
+  return std::monostate{};
+}
+
+Result<std::monostate> BlockTables::check_room(const StepPlan& plan) const {
+  for (const PlanRow& row : plan.rows) {
+    const int64_t end = static_cast<int64_t>(row.first_pos) + row.num_tokens;
+    for (int32_t group = 0; group < limits_.num_groups; ++group) {
+      const int64_t blocks = blocks_after(plan, row.sequence, group);
+      if (blocks * limits_.block_tokens < end) {
+        return Error(ErrorCode::kUnavailable, cat("step ", raw(plan.step_id), ": sequence ", raw(row.sequence), " has ",
+                                                  blocks, " blocks in group ", group, " for ", end, " positions"));
+      }
+    }
+  }
+  return std::monostate{};
+}
+
+Result<std::monostate> BlockTables::apply(const StepPlan& plan) {
+  if (auto ok = check_rows(plan); !ok) return ok;
+  if (auto ok = check_changes(plan); !ok) return ok;
+  if (auto ok = check_room(plan); !ok) return ok;
+  for (const SequenceId sequence : plan.retired) tables_.erase(sequence);
+  for (const TableChange& change : plan.table_changes) {
+    GroupTables& groups = tables_[change.sequence];
+    groups.resize(static_cast<size_t>(limits_.num_groups));
+    std::vector<BlockId>& blocks = groups[static_cast<size_t>(change.group)];
+    blocks.resize(static_cast<size_t>(change.base_blocks));
+    blocks.insert(blocks.end(), change.blocks.begin(), change.blocks.end());
+  }
+  return std::monostate{};
+}
+
+std::span<const BlockId> BlockTables::table(SequenceId sequence, int32_t group) const noexcept {
+  const auto found = tables_.find(sequence);
+  if (found == tables_.end()) return {};
+  return found->second[static_cast<size_t>(group)];
+}
+
+}  // namespace headrace
