@@ -19,7 +19,7 @@ class GgufFile {
   /// Opens a file, or all files of a split model given the first ("NAME-00001-of-00003.gguf"): its metadata, the
   /// tensors of all in order.
   [[nodiscard]] static GgufFile open(const std::string& path);
-  /// Reads one unsplit file from memory that outlives the result; `name` is for messages.
+  /// Reads one file, unsplit or a part, from memory that outlives the result; `name` is for messages.
   [[nodiscard]] static GgufFile parse(std::string name, std::span<const std::byte> bytes);
 
   [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }

@@ -23,15 +23,16 @@ struct MetaObject {
 };
 
 /// One value of a model's metadata. Integers are int64_t wherever they fit and uint64_t only above; both float widths
-/// are double. An empty array of whatever type is an empty MetaList.
+/// are double. An empty array of whatever type is an empty MetaList;
+/// std::monostate is a JSON null inside a list.
 struct MetaValue {
   std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<bool>, std::vector<int64_t>,
-               std::vector<double>, std::vector<std::string>, MetaList, MetaObject>
+               std::vector<double>, std::vector<std::string>, MetaList, MetaObject, std::monostate>
       data;
   bool operator==(const MetaValue&) const = default;
 };
 
-/// What `value` is, for messages and listings: "an integer 5", "a list of 3 strings".
+/// What `value` is, for messages and listings: "the integer 5", "a list of 3 strings".
 [[nodiscard]] std::string describe(const MetaValue& value);
 
 /// The keys and values that come with a model, the same for GGUF metadata and for config.json.

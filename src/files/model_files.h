@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "files/chat_template_files.h"
 #include "files/gguf.h"
 #include "files/metadata.h"
 #include "files/safetensors.h"
@@ -14,12 +15,6 @@ namespace headrace {
 
 enum class ModelFormat : uint8_t { kGguf, kSafetensors };
 [[nodiscard]] std::string_view model_format_name(ModelFormat format) noexcept;  ///< "GGUF", "safetensors"
-
-/// A chat template that comes with a model; `name` is "default" for the one that is used unless another is asked for.
-struct ChatTemplate {
-  std::string name;
-  std::string text;
-};
 
 /// All files of one model, open and checked. Move-only. Views and spans into it live as long as it does, also after a
 /// move.

@@ -28,7 +28,7 @@ class SafetensorsModel {
   /// A single file.
   [[nodiscard]] static SafetensorsModel open(const std::string& path);
   /// The shards of "model.safetensors.index.json". Throws LoadError where a shard is missing, lies outside the index's
-  /// folder, or holds other tensors than the index says.
+  /// folder, or lacks a tensor that the index puts there. Tensors that the index does not list are left out.
   [[nodiscard]] static SafetensorsModel open_index(const std::string& index_path);
 
   [[nodiscard]] const TensorTable& table() const noexcept { return table_; }
