@@ -3,6 +3,7 @@
 #   x_avx2.cc x_avx512.cc x_amx.cc   the same, compiled for that instruction set
 #   x_test.cc                 the room's test program <room>_test
 #   x_fuzz.cc                 a fuzz target <x>_fuzz (tests/fuzz_main.cc drives it)
+#   x_bench.cc                a benchmark <x>_bench, built when asked for by name
 set(HR_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 # The last two: the intrinsics of g++ 12 begin from a vector that they leave undefined on purpose, and are warned about.
 set(HR_ISA_FLAGS_avx512 ${HR_ISA_FLAGS_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
@@ -22,6 +23,9 @@ function(hr_room name)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   set(fuzzers ${all})
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+
+  set(benches ${all})
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
 
   if(sources)
     # An object library: files that only register themselves (arch/) must not be dropped by the linker.
@@ -58,6 +62,11 @@ function(hr_room name)
       add_test(NAME ${fuzz} COMMAND ${fuzz} --seconds 5 ${CMAKE_SOURCE_DIR}/tests/data/fuzz/${fuzz})
     endforeach()
   endif()
+  foreach(file ${benches})
+    get_filename_component(bench ${file} NAME_WE)
+    add_executable(${bench} EXCLUDE_FROM_ALL ${file})
+    hr_link_rooms(${bench} ${above} hr_${name})
+  endforeach()
 endfunction()
 
 # Links the given rooms (object libraries) with what they need.
