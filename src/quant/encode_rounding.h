@@ -30,7 +30,8 @@ constexpr float kF16Max = 65504.0f;
 
 /// The nearest finite f16 value.
 [[nodiscard]] inline float nearest_f16(float value) noexcept {
-  return f16_to_f32(f32_to_f16(std::clamp(value, -kF16Max, kF16Max)));
+  if (!(value > -kF16Max)) return -kF16Max;
+  return f16_to_f32(f32_to_f16(std::min(value, kF16Max)));
 }
 
 /// The least f16 value that is at least `value` >= 0; the greatest finite one if there is none.
