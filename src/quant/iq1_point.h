@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "quant/iq1_grid.h"
 
 namespace headrace::quant {

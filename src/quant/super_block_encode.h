@@ -12,9 +12,9 @@ namespace headrace::quant {
 /// Error at most half a step; a step d * scale is at most d more than (greatest + dmin * min) / q_max of the sub-block.
 void quantise_with_minima(const float* x, int scale_elems, int q_max, int scale_max, UnpackedBlock256& out) noexcept;
 
-/// Signed formats: w = d * scale * q, q in [q_lo, q_hi], |scale| in [0, scale_max]. `nearest_level(v)` gives the
-/// level nearest to v. Error at most half the widest gap between levels times d * |scale|, where
-/// d * |scale| is at most d more than max|x| of the sub-block / min(-q_lo, q_hi).
+/// Signed formats: w = d * scale * q, q in [q_lo, q_hi], |scale| in [0, scale_max]. `nearest_level(v)` gives the level
+/// nearest to v. Error at most half the widest gap between levels times the step d * |scale|, which is at most d more
+/// than max|x| / min(-q_lo, q_hi) of the sub-block.
 template <class NearestLevel>
 void quantise_signed(const float* x, int scale_elems, int q_lo, int q_hi, int scale_max, NearestLevel nearest_level,
                      UnpackedBlock256& out) noexcept {
