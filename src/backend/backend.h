@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/attention.h"
@@ -46,7 +47,7 @@ struct OpEntries {
 
 /// Which kernel a backend runs for an operator, for `inspect` and logs.
 struct ChosenKernel {
-  std::string op;       ///< "matmul Q4_K", "rms_norm"
+  std::string op;       ///< "matmul Q4_K interleaved16", "rms_norm"
   std::string variant;  ///< "avx512"
 };
 
@@ -64,6 +65,7 @@ class Backend {
   /// Zeroed device memory, 64-byte aligned or better; large pieces cost physical memory only once they are written.
   /// Throws Error(kOutOfMemory) that names the size.
   [[nodiscard]] virtual void* allocate(int64_t bytes) = 0;
+  /// Gives memory back. No queue may still have work that uses it.
   virtual void release(void* device, int64_t bytes) noexcept = 0;
   /// The host's view of device memory, where it has one (so that weights are packed in place), else nullptr.
   [[nodiscard]] virtual std::byte* host_view(void* device) const noexcept = 0;

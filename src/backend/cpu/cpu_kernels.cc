@@ -1,0 +1,131 @@
+#include "backend/cpu/cpu_kernels.h"
+
+#include <cstring>
+#include <memory>
+
+#include "backend/choose_kernel.h"
+#include "backend/cpu/host_memory.h"
+#include "backend/known_problems.h"
+#include "backend/op_work.h"
+#include "base/cat.h"
+#include "quant/format.h"
+
+namespace headrace {
+namespace {
+
+class HostProblemMemory final : public ProblemMemory {
+ public:
+  std::byte* place(std::span<const std::byte> bytes) override {
+    const auto size = static_cast<int64_t>(bytes.size());
+    pieces_.emplace_back(static_cast<std::byte*>(allocate_host_memory(size)), Release{size});
+    if (size > 0) std::memcpy(pieces_.back().get(), bytes.data(), bytes.size());
+    return pieces_.back().get();
+  }
+
+ private:
+  struct Release {
+    int64_t bytes;
+    void operator()(std::byte* memory) const noexcept { release_host_memory(memory, bytes); }
+  };
+  std::vector<std::unique_ptr<std::byte, Release>> pieces_;
+};
+
+/// The output's bytes after `fn` has done the items in two ranges, so that a kernel that minds the split is found too.
+template <class Args, class Fn, class Make>
+std::vector<std::byte> answer(Fn fn, const Make& make) {
+  HostProblemMemory memory;
+  const KnownProblem<Args> problem = make(memory);
+  const int64_t items = op_items(problem.args);
+  fn(problem.args, {items / 2, items});
+  fn(problem.args, {0, items / 2});
+  return {problem.output, problem.output + problem.output_bytes};
+}
+
+/// Chooses from `table`: a candidate must solve all of the problems that `makers` make as the reference does.
+template <class Args, class Fn, class... Makers>
+Fn choose(CpuKernels& kernels, std::string op, const OpTable<Fn>& table, Isa isa, const Makers&... makers) {
+  const OpVariant<Fn>& chosen = choose_kernel(table, isa, [&](Fn candidate) {
+    return ((answer<Args>(candidate, makers) == answer<Args>(table.reference().fn, makers)) && ...);
+  });
+  kernels.names.push_back({.op = std::move(op), .variant = std::string(isa_name(chosen.isa))});
+  return chosen.fn;
+}
+
+constexpr ProblemSize kOneRow{.rows = 1};
+constexpr ProblemSize kRows{.rows = 6};  // more than one tile of rows, the last one ragged
+
+void choose_matmuls(CpuKernels& kernels, Isa isa) {
+  for (const BlockFormat* const format : all_formats()) {
+    const DType dtype = format->dtype;
+    for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+      const OpTable<MatmulFn>* const table = matmul_table(dtype, layout);
+      if (table == nullptr) continue;
+      kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)] = choose<MatmulArgs>(
+          kernels, cat("matmul ", dtype_name(dtype), " ", weight_layout_name(layout)), *table, isa,
+          [&](ProblemMemory& m) { return matmul_problem(m, kOneRow, dtype, layout); },
+          [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); });
+    }
+  }
+}
+
+/// One kernel decodes every type: it must do so for each.
+void choose_embed(CpuKernels& kernels, Isa isa) {
+  const auto decodes_all = [](EmbedFn candidate) {
+    for (const BlockFormat* const format : all_formats()) {
+      for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+        if (matmul_table(format->dtype, layout) == nullptr) continue;
+        const auto make = [&](ProblemMemory& m) { return embed_problem(m, kRows, format->dtype, layout); };
+        if (answer<EmbedArgs>(candidate, make) != answer<EmbedArgs>(kEmbed.reference().fn, make)) return false;
+      }
+    }
+    return true;
+  };
+  const OpVariant<EmbedFn>& chosen = choose_kernel(kEmbed, isa, decodes_all);
+  kernels.names.push_back({.op = std::string(kEmbed.name()), .variant = std::string(isa_name(chosen.isa))});
+  kernels.embed = chosen.fn;
+}
+
+QuantizeFn choose_quantize(CpuKernels& kernels, Isa isa, ActForm form, const OpTable<QuantizeFn>& table) {
+  return choose<QuantizeArgs>(kernels, cat("quantize ", act_form_name(form)), table, isa,
+                              [&](ProblemMemory& m) { return quantize_problem(m, kRows, form); });
+}
+
+AttentionFn choose_attention(CpuKernels& kernels, Isa isa, DType kv_dtype) {
+  return choose<AttentionArgs>(
+      kernels, cat("attention ", dtype_name(kv_dtype)), attention_table(kv_dtype), isa,
+      [&](ProblemMemory& m) { return attention_problem(m, {.rows = 2}, kv_dtype, 0); },
+      [&](ProblemMemory& m) { return attention_problem(m, {.rows = 2}, kv_dtype, 45); });
+}
+
+}  // namespace
+
+CpuKernels choose_cpu_kernels(Isa isa) {
+  CpuKernels k;
+  choose_embed(k, isa);
+  k.rms_norm = choose<RmsNormArgs>(k, std::string(kRmsNorm.name()), kRmsNorm, isa,
+                                   [](ProblemMemory& m) { return rms_norm_problem(m, kRows); });
+  k.quantize[static_cast<size_t>(ActForm::kQ8x32)] = choose_quantize(k, isa, ActForm::kQ8x32, kQuantizeQ8x32);
+  k.quantize[static_cast<size_t>(ActForm::kQ8x256)] = choose_quantize(k, isa, ActForm::kQ8x256, kQuantizeQ8x256);
+  choose_matmuls(k, isa);
+  k.add =
+      choose<AddArgs>(k, std::string(kAdd.name()), kAdd, isa, [](ProblemMemory& m) { return add_problem(m, kRows); });
+  k.silu_mul = choose<SiluMulArgs>(k, std::string(kSiluMul.name()), kSiluMul, isa,
+                                   [](ProblemMemory& m) { return silu_mul_problem(m, kRows); });
+  k.gather_rows = choose<GatherRowsArgs>(k, std::string(kGatherRows.name()), kGatherRows, isa,
+                                         [](ProblemMemory& m) { return gather_rows_problem(m, kRows); });
+  k.rope_table = choose<RopeTableArgs>(k, std::string(kRopeTable.name()), kRopeTable, isa,
+                                       [](ProblemMemory& m) { return rope_table_problem(m, kRows); });
+  k.rope = choose<RopeArgs>(
+      k, std::string(kRope.name()), kRope, isa,
+      [](ProblemMemory& m) { return rope_problem(m, kRows, RopeLayout::kHalfSplit); },
+      [](ProblemMemory& m) { return rope_problem(m, kRows, RopeLayout::kInterleaved); });
+  k.kv_write = choose<KvWriteArgs>(
+      k, std::string(kKvWrite.name()), kKvWrite, isa,
+      [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kF32); },
+      [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kF16); });
+  k.attention_f32 = choose_attention(k, isa, DType::kF32);
+  k.attention_f16 = choose_attention(k, isa, DType::kF16);
+  return k;
+}
+
+}  // namespace headrace

@@ -1,0 +1,52 @@
+#include "backend/cpu/host_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace headrace {
+namespace {
+
+constexpr int64_t kMappedFrom = int64_t{1} << 20;
+constexpr size_t kAlignment = 64;
+
+[[noreturn]] void throw_out_of_memory(int64_t bytes) {
+  throw Error(ErrorCode::kOutOfMemory,
+              cat("memory: the system has no ", bytes, " bytes (", bytes >> 20,
+                  " MiB) to give; use a smaller model or context, or free memory on this machine"));
+}
+
+}  // namespace
+
+void* allocate_host_memory(int64_t bytes) {
+  HR_CHECK(bytes >= 0, "bytes ", bytes);
+  if (bytes >= kMappedFrom) {
+    void* const memory =
+        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw_out_of_memory(bytes);
+    // Advice only: a weight matrix touches each page once a step, and page walks cost a good part of that.
+    (void)madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+    return memory;
+  }
+  const size_t rounded = (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) / kAlignment * kAlignment;
+  void* const memory = std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) throw_out_of_memory(bytes);
+  std::memset(memory, 0, rounded);
+  return memory;
+}
+
+void release_host_memory(void* memory, int64_t bytes) noexcept {
+  if (memory == nullptr) return;
+  if (bytes >= kMappedFrom) {
+    munmap(memory, static_cast<size_t>(bytes));
+  } else {
+    std::free(memory);
+  }
+}
+
+}  // namespace headrace

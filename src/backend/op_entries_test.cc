@@ -1,0 +1,154 @@
+// Every operator on every device gives the bits of the reference kernels, with any number of threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/fakedev/fakedev_backend.h"
+#include "backend/known_problems.h"
+#include "backend/op_work.h"
+#include "base/cat.h"
+#include "quant/format.h"
+
+namespace headrace {
+namespace {
+
+/// A device with a queue, and problems laid out in its memory.
+class Device final : public ProblemMemory {
+ public:
+  explicit Device(Backend& backend) : backend_(backend), queue_(backend.make_queue()) {}
+  ~Device() override { queue_->synchronize(); }
+
+  std::byte* place(std::span<const std::byte> bytes) override {
+    pieces_.emplace_back(backend_, static_cast<int64_t>(bytes.size()));
+    backend_.upload(*queue_, pieces_.back().data(), bytes.data(), std::ssize(bytes));
+    queue_->synchronize();  // `bytes` are the caller's
+    return pieces_.back().data();
+  }
+
+  template <class Args>
+  std::vector<std::byte> solve(const KnownProblem<Args>& problem, OpEntry<Args> entry) {
+    std::vector<std::byte> output(static_cast<size_t>(problem.output_bytes));
+    entry(*queue_, problem.args);
+    backend_.download(*queue_, output.data(), problem.output, problem.output_bytes);
+    queue_->synchronize();
+    pieces_.clear();
+    return output;
+  }
+
+ private:
+  Backend& backend_;
+  std::unique_ptr<Queue> queue_;
+  std::vector<DeviceBuffer> pieces_;
+};
+
+/// Answers of the reference kernels on one thread, and of the device under test.
+class Both {
+ public:
+  explicit Both(Backend& tested)
+      : one_thread_(1), reference_backend_(make_cpu_backend(one_thread_, Isa::kRef)), tested_(tested) {}
+
+  template <class Args, class Make>
+  void expect_equal(const std::string& what, OpEntry<Args> OpEntries::*entry, const Make& make) {
+    ASSERT_NE(tested_.ops().*entry, nullptr) << what;
+    const std::vector<std::byte> want = solve(*reference_backend_, entry, make);
+    const std::vector<std::byte> got = solve(tested_, entry, make);
+    ASSERT_EQ(got.size(), want.size());
+    const auto [first, other] = std::mismatch(got.begin(), got.end(), want.begin());
+    EXPECT_TRUE(first == got.end()) << what << " on " << tested_.name() << ": byte " << first - got.begin() << " of "
+                                    << got.size();
+  }
+
+ private:
+  template <class Args, class Make>
+  static std::vector<std::byte> solve(Backend& backend, OpEntry<Args> OpEntries::*entry, const Make& make) {
+    Device device(backend);
+    return device.solve(make(device), backend.ops().*entry);
+  }
+
+  ComputePool one_thread_;
+  std::unique_ptr<Backend> reference_backend_;
+  Backend& tested_;
+};
+
+/// Every operator, with one row, with a few, and with enough of them to be split over threads.
+void expect_all_equal(Backend& backend) {
+  Both both(backend);
+  for (const ProblemSize size :
+       {ProblemSize{.rows = 1}, ProblemSize{.rows = 7}, ProblemSize{.rows = 64, .widths = 8}}) {
+    both.expect_equal("rms_norm", &OpEntries::rms_norm, [&](ProblemMemory& m) { return rms_norm_problem(m, size); });
+    both.expect_equal("add", &OpEntries::add, [&](ProblemMemory& m) { return add_problem(m, size); });
+    both.expect_equal("silu_mul", &OpEntries::silu_mul, [&](ProblemMemory& m) { return silu_mul_problem(m, size); });
+    both.expect_equal("gather_rows", &OpEntries::gather_rows,
+                      [&](ProblemMemory& m) { return gather_rows_problem(m, size); });
+    both.expect_equal("rope_table", &OpEntries::rope_table,
+                      [&](ProblemMemory& m) { return rope_table_problem(m, size); });
+    for (const RopeLayout layout : {RopeLayout::kHalfSplit, RopeLayout::kInterleaved}) {
+      both.expect_equal("rope", &OpEntries::rope, [&](ProblemMemory& m) { return rope_problem(m, size, layout); });
+    }
+    for (const ActForm form : {ActForm::kQ8x32, ActForm::kQ8x256}) {
+      both.expect_equal("quantize", &OpEntries::quantize,
+                        [&](ProblemMemory& m) { return quantize_problem(m, size, form); });
+    }
+    for (const DType kv : {DType::kF32, DType::kF16}) {
+      both.expect_equal("kv_write", &OpEntries::kv_write,
+                        [&](ProblemMemory& m) { return kv_write_problem(m, size, kv); });
+    }
+  }
+  for (const ProblemSize size : {ProblemSize{.rows = 1}, ProblemSize{.rows = 9, .widths = 2}}) {
+    for (const DType kv : {DType::kF32, DType::kF16}) {
+      for (const int32_t window : {0, 45}) {
+        both.expect_equal("attention", &OpEntries::attention,
+                          [&](ProblemMemory& m) { return attention_problem(m, size, kv, window); });
+      }
+    }
+  }
+}
+
+void expect_all_weights_equal(Backend& backend) {
+  Both both(backend);
+  int products = 0;
+  for (const BlockFormat* const format : all_formats()) {
+    for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+      const DType dtype = format->dtype;
+      EXPECT_EQ(backend.has_matmul(dtype, layout), matmul_table(dtype, layout) != nullptr) << dtype_name(dtype);
+      if (!backend.has_matmul(dtype, layout)) continue;
+      ++products;
+      const std::string what = cat(dtype_name(dtype), " ", weight_layout_name(layout));
+      for (const ProblemSize size : {ProblemSize{.rows = 1}, ProblemSize{.rows = 9, .widths = 3}}) {
+        both.expect_equal("matmul " + what, &OpEntries::matmul,
+                          [&](ProblemMemory& m) { return matmul_problem(m, size, dtype, layout); });
+        both.expect_equal("embed " + what, &OpEntries::embed,
+                          [&](ProblemMemory& m) { return embed_problem(m, size, dtype, layout); });
+      }
+    }
+  }
+  EXPECT_GE(products, 15 + 11);  // F32, F16, BF16 and 12 block types as rows at least, 12 interleaved less one
+}
+
+TEST(OpEntries, FakedevGivesTheBitsOfTheProcessor) {
+  const std::unique_ptr<Backend> fakedev = make_fakedev_backend(int64_t{64} << 20);
+  expect_all_equal(*fakedev);
+  expect_all_weights_equal(*fakedev);
+}
+
+class OpEntriesOnCpu : public testing::TestWithParam<Isa> {};
+
+TEST_P(OpEntriesOnCpu, GivesTheBitsOfTheReferenceOnAnyNumberOfThreads) {
+  if (!machine_has(GetParam())) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+  for (const int threads : {1, 2, 3}) {
+    ComputePool pool(threads);
+    const std::unique_ptr<Backend> cpu = make_cpu_backend(pool, GetParam());
+    expect_all_equal(*cpu);
+    expect_all_weights_equal(*cpu);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, OpEntriesOnCpu, testing::ValuesIn(kAllIsas),
+                         [](const auto& isa) { return std::string(isa_name(isa.param)); });
+
+}  // namespace
+}  // namespace headrace
