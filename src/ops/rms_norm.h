@@ -6,8 +6,8 @@ namespace headrace {
 
 /// y[r][i] = x[r][i] * (1 / sqrt(mean_i(x[r][i]^2) + eps)) * w[i]                      (arXiv:1910.07467)
 /// x, y: f32 [rows, dim], contiguous rows; y may equal x, no other overlap. w: f32[dim]. eps > 0. Items: rows.
-/// Recipe: the squares summed as "f32-lanes16" (matmul.h); mean = sum / dim; r = 1 / sqrt(mean + eps), correctly rounded
-/// division and square root; y = (x * r) * w.
+/// Recipe: the squares summed as "f32-lanes16" (matmul.h); mean = sum / dim; r = 1 / sqrt(mean + eps), correctly
+/// rounded division and square root; y = (x * r) * w.
 struct RmsNormArgs {
   const float* x = nullptr;
   const float* w = nullptr;

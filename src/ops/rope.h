@@ -12,8 +12,8 @@ enum class RopeLayout : uint8_t {
 
 /// Rotation angles of each row, once a step for all layers that share them:
 /// cos_sin[r][0][i] = scale * cos(pos[r] * inv_freq[i]), cos_sin[r][1][i] = scale * sin(...), i < half.
-/// positions: int32[rows]; inv_freq: f32[half]; cos_sin: f32 [rows, 2, half]. The product and the reduction are in double,
-/// cos and sin our own (base/exact_math.h), so that every machine gives the same bits. Items: rows.
+/// positions: int32[rows]; inv_freq: f32[half]; cos_sin: f32 [rows, 2, half]. The product and the reduction are in
+/// double, cos and sin our own (base/exact_math.h), so that every machine gives the same bits. Items: rows.
 struct RopeTableArgs {
   const int32_t* positions = nullptr;
   const float* inv_freq = nullptr;
@@ -25,8 +25,9 @@ struct RopeTableArgs {
 using RopeTableFn = void (*)(const RopeTableArgs&, RowRange) noexcept;
 extern const OpTable<RopeTableFn> kRopeTable;
 
-/// Rotates the first 2 * half values of every head in place (arXiv:2104.09864): a' = a cos - b sin, b' = b cos + a sin for
-/// each pair (a, b) of the layout. x: f32 [rows, heads, head_dim]; cos_sin as above. Items: rows.
+/// Rotates the first 2 * half values of every head in place (arXiv:2104.09864): a' = a cos - b sin, b' = b cos + a sin
+/// for each pair (a, b) of the layout. x: f32 [rows, heads, head_dim]; cos_sin as above. Items: rows.
+///
 /// Recipe: a' = fma(a, cos, -(b * sin)); b' = fma(b, cos, a * sin).
 struct RopeArgs {
   float* x = nullptr;
