@@ -243,10 +243,11 @@ TensorInfo read_tensor_info(Cursor& in, size_t index) {
   const int64_t num_bytes = tensor_bytes(info.dtype, info.shape);
   if (num_bytes < 0) {
     const int32_t block = dtype_info(info.dtype).block_elems;
-    in.fail(num_elements(info.shape) < 0 || info.shape.empty() || info.shape.back() % block == 0
-                ? cat("shape ", shape_text(info.shape), " of ", dtype_name(info.dtype), ": size overflows")
-                : cat("shape ", shape_text(info.shape), ": rows are no multiple of the ", block, " elements of a ",
-                      dtype_name(info.dtype), " block"));
+    const bool whole_blocks = !info.shape.empty() && info.shape.back() % block == 0;
+    const std::string shape = cat("shape ", shape_text(info.shape));
+    if (num_elements(info.shape) < 0 || whole_blocks)
+      in.fail(cat(shape, " of ", dtype_name(info.dtype), ": size overflows"));
+    in.fail(cat(shape, ": rows are no multiple of the ", block, " elements of a ", dtype_name(info.dtype), " block"));
   }
   info.num_bytes = static_cast<uint64_t>(num_bytes);
   return info;

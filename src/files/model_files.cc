@@ -19,12 +19,14 @@ constexpr std::string_view kForms =
     "give a .gguf file, a model folder (config.json and .safetensors, or one .gguf), or pypi:NAME";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
 
-std::string text_if_there(const fs::path& path) { return exists(path) ? read_text_file(path.string()) : std::string(); }
+std::string text_if_there(const fs::path& path) {
+  return is_there(path) ? read_text_file(path.string()) : std::string();
+}
 
 /// The names in a folder, sorted.
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -103,9 +105,9 @@ ModelFiles open_folder(const std::string& folder, const std::string& argument) {
   const std::vector<std::string> names = names_in(folder);
   const std::vector<std::string> safetensors = with_suffix(names, ".safetensors");
   const fs::path path(folder);
-  const bool has_index = exists(path / kIndex);
+  const bool has_index = is_there(path / kIndex);
   if (has_index || !safetensors.empty()) {
-    if (!exists(path / "config.json")) {
+    if (!is_there(path / "config.json")) {
       throw LoadError(folder, "has .safetensors but no config.json; fetch the whole model folder",
                       ErrorCode::kNotFound);
     }
@@ -148,7 +150,7 @@ ModelFiles::ModelFiles(SafetensorsModel safetensors, const std::string& folder, 
   config_ = metadata_from_json(config, load_json(config));
   const std::string generation = (path / "generation_config.json").string();
   generation_config_ =
-      exists(generation) ? metadata_from_json(generation, load_json(generation)) : Metadata(generation);
+      is_there(generation) ? metadata_from_json(generation, load_json(generation)) : Metadata(generation);
   tokenizer_json_ = text_if_there(path / "tokenizer.json");
   tokenizer_config_json_ = text_if_there(path / "tokenizer_config.json");
   chat_templates_ = chat_templates_of_folder(folder, tokenizer_config_json_);
