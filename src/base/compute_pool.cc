@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/cgroup_cpu.h"
+#include "base/cgroup.h"
 #include "base/check.h"
 #include "base/error.h"
 
