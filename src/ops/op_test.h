@@ -1,11 +1,13 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -178,9 +180,11 @@ void expect_bit_equal(const CaseLabel& label, std::span<const T> got, std::span<
   }
   if (differing == 0) return;
   if constexpr (std::is_same_v<T, float>) {
+    char values[128];  // in hexadecimal every bit shows
+    std::snprintf(values, sizeof values, "got %a (%.9g), want %a (%.9g)", static_cast<double>(got[first]),
+                  static_cast<double>(got[first]), static_cast<double>(want[first]), static_cast<double>(want[first]));
     ADD_FAILURE() << case_text(label) << ": " << differing << " of " << got.size() << " differ, first at " << first
-                  << fmt::format(": got {:a} ({:.9g}), want {:a} ({:.9g})", got[first], got[first], want[first],
-                                 want[first]);
+                  << ": " << values;
   } else {
     ADD_FAILURE() << case_text(label) << ": " << differing << " of " << got.size() << " differ, first at " << first
                   << ": got " << static_cast<int64_t>(got[first]) << ", want " << static_cast<int64_t>(want[first]);
