@@ -1,5 +1,7 @@
 #include "files/gguf.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <optional>
 #include <utility>
