@@ -1,5 +1,7 @@
 #include "base/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
