@@ -1,5 +1,7 @@
 #include "base/progress.h"
 
+#include <fmt/format.h>
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
