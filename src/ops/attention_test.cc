@@ -1,5 +1,7 @@
 #include "ops/attention.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 #include <optional>
 
