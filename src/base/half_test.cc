@@ -20,11 +20,11 @@ TEST(Half, EveryF16RoundTrips) {
 }
 
 TEST(Half, F16RoundsToNearestEven) {
-  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);                // tie, even below
-  EXPECT_EQ(f32_to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);            // tie, even above
+  EXPECT_EQ(f32_to_f16(1.0f + 0x1p-11f), 0x3c00);      // tie, even below
+  EXPECT_EQ(f32_to_f16(1.0f + 3 * 0x1p-11f), 0x3c02);  // tie, even above
   EXPECT_EQ(f32_to_f16(65519.0f), 0x7bff);
   EXPECT_EQ(f32_to_f16(65520.0f), 0x7c00);
-  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);                       // tie between 0 and the least subnormal
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0x0000);  // tie between 0 and the least subnormal
   EXPECT_EQ(f32_to_f16(std::nextafterf(0x1p-25f, 1.0f)), 0x0001);
   EXPECT_EQ(f32_to_f16(-std::numeric_limits<float>::infinity()), 0xfc00);
 }

@@ -64,10 +64,14 @@ std::optional<Isa> parse_isa(std::string_view name) noexcept {
 
 bool machine_has(Isa isa) noexcept {
   switch (isa) {
-    case Isa::kRef: return true;
-    case Isa::kAvx2: return has_avx2();
-    case Isa::kAvx512: return has_avx512();
-    case Isa::kAmx: return has_amx();
+    case Isa::kRef:
+      return true;
+    case Isa::kAvx2:
+      return has_avx2();
+    case Isa::kAvx512:
+      return has_avx512();
+    case Isa::kAmx:
+      return has_amx();
   }
   return false;
 }
@@ -92,8 +96,7 @@ Isa choose_isa(std::string_view name) {
                 cat(where, ": unknown instruction set '", printable(name), "', expected ref, avx2, avx512 or amx"));
   }
   if (!machine_has(*isa)) {
-    throw Error(ErrorCode::kUnsupported,
-                cat(where, ": this processor has no ", name, "; it has ", names_of_machine()));
+    throw Error(ErrorCode::kUnsupported, cat(where, ": this processor has no ", name, "; it has ", names_of_machine()));
   }
   return *isa;
 }

@@ -62,9 +62,9 @@ Result<std::monostate> BlockTables::check_changes(const StepPlan& plan) const {
     }
     const size_t base = is_retired(plan, change.sequence) ? 0 : table(change.sequence, change.group).size();
     if (static_cast<size_t>(change.base_blocks) > base) {
-      return Error(ErrorCode::kUnavailable, cat("step ", raw(plan.step_id), ": the table of sequence ",
-                                                raw(change.sequence), " has ", base, " blocks, the change wants ",
-                                                change.base_blocks));
+      return Error(ErrorCode::kUnavailable,
+                   cat("step ", raw(plan.step_id), ": the table of sequence ", raw(change.sequence), " has ", base,
+                       " blocks, the change wants ", change.base_blocks));
     }
   }
   return std::monostate{};

@@ -11,11 +11,11 @@ namespace headrace {
 
 /// What a stage must hold a plan against.
 struct PlanLimits {
-  int32_t num_groups = 0;            ///< cache groups of the model
+  int32_t num_groups = 0;             ///< cache groups of the model
   std::vector<int32_t> group_blocks;  ///< blocks in each group's slabs
   int32_t block_tokens = 0;
   int32_t vocab_size = 0;
-  int32_t max_tokens = 0;            ///< tokens in one step
+  int32_t max_tokens = 0;  ///< tokens in one step
   int32_t max_seq_len = 0;
 };
 
@@ -25,8 +25,8 @@ class BlockTables {
  public:
   explicit BlockTables(PlanLimits limits) : limits_(std::move(limits)) {}
 
-  /// Checks the whole plan against the limits (rows, tokens, positions, block ids, room for every position) and applies its
-  /// changes. On an error nothing has changed; kUnavailable means that a change lacks its base: ask for a resync.
+  /// Checks the whole plan against the limits (rows, tokens, positions, block ids, room for every position) and applies
+  /// its changes. On an error nothing has changed; kUnavailable means that a change lacks its base: ask for a resync.
   [[nodiscard]] Result<std::monostate> apply(const StepPlan& plan);
 
   /// The table of a sequence in a group; empty where it has none.

@@ -6,7 +6,11 @@ namespace headrace {
 namespace {
 
 PlanLimits limits() {
-  return {.num_groups = 2, .group_blocks = {8, 4}, .block_tokens = 16, .vocab_size = 100, .max_tokens = 64,
+  return {.num_groups = 2,
+          .group_blocks = {8, 4},
+          .block_tokens = 16,
+          .vocab_size = 100,
+          .max_tokens = 64,
           .max_seq_len = 64};
 }
 

@@ -75,8 +75,7 @@ TableChange take_change(Reader& in) {
 
 void encode_plan(const StepPlan& plan, std::vector<std::byte>& out) {
   put(out, kPlanVersion);
-  put(out, static_cast<uint8_t>(plan.output));
-  put(out, uint8_t{0});
+  put(out, uint16_t{0});
   put(out, raw(plan.epoch));
   put(out, raw(plan.step_id));
   put_count(out, plan.rows.size());
@@ -107,12 +106,8 @@ Result<StepPlan> decode_plan(std::span<const std::byte> bytes) {
   if (in.ok() && version != kPlanVersion) {
     return Error(ErrorCode::kUnsupported, cat("plan of version ", version, ", expected ", kPlanVersion));
   }
-  const uint8_t output = in.take<uint8_t>();
-  const uint8_t zero = in.take<uint8_t>();
-  if (output > static_cast<uint8_t>(OutputKind::kLogits) || zero != 0) {
-    return Error(ErrorCode::kCorrupt, cat("plan: output kind ", output, ", padding ", zero));
-  }
-  plan.output = static_cast<OutputKind>(output);
+  const uint16_t zero = in.take<uint16_t>();
+  if (zero != 0) return Error(ErrorCode::kCorrupt, cat("plan: padding is ", zero, ", expected 0"));
   plan.epoch = EpochId{in.take<uint32_t>()};
   plan.step_id = StepId{in.take<uint64_t>()};
   const size_t rows = in.take_count(kRowBytes);
@@ -123,7 +118,8 @@ Result<StepPlan> decode_plan(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < changes && in.ok(); ++i) plan.table_changes.push_back(take_change(in));
   const size_t retired = in.take_count(sizeof(uint64_t));
   for (size_t i = 0; i < retired; ++i) plan.retired.push_back(SequenceId{in.take<uint64_t>()});
-  if (!in.ok()) return Error(ErrorCode::kCorrupt, cat("plan: cut short or a count too large, ", bytes.size(), " bytes"));
+  if (!in.ok())
+    return Error(ErrorCode::kCorrupt, cat("plan: cut short or a count too large, ", bytes.size(), " bytes"));
   if (in.left() != 0) return Error(ErrorCode::kCorrupt, cat("plan: ", in.left(), " bytes too many"));
   return plan;
 }

@@ -13,7 +13,7 @@ namespace headrace {
 inline constexpr uint16_t kPlanVersion = 1;
 
 /// Appends `plan`, little-endian:
-///   version u16 | output u8 | zero u8 | epoch u32 | step_id u64
+///   version u16 | zero u16 | epoch u32 | step_id u64
 ///   rows u32:     sequence u64 | first_pos i32 | num_tokens i32 | num_outputs i32
 ///   tokens u32:   i32 each
 ///   changes u32:  sequence u64 | group i32 | base_blocks i32 | blocks u32: i32 each

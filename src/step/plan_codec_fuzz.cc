@@ -14,7 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::byte> again;
   encode_plan(plan.value(), again);
   if (again.size() != size || !std::equal(again.begin(), again.end(), bytes.begin())) std::abort();
-  BlockTables tables({.num_groups = 2, .group_blocks = {8, 4}, .block_tokens = 16, .vocab_size = 100, .max_tokens = 64,
+  BlockTables tables({.num_groups = 2,
+                      .group_blocks = {8, 4},
+                      .block_tokens = 16,
+                      .vocab_size = 100,
+                      .max_tokens = 64,
                       .max_seq_len = 128});
   if (tables.apply(plan.value())) {
     for (const PlanRow& row : plan.value().rows) (void)tables.table(row.sequence, 1);

@@ -10,7 +10,6 @@ StepPlan random_plan() {
   StepPlan plan;
   plan.epoch = EpochId{*rc::gen::arbitrary<uint32_t>()};
   plan.step_id = StepId{*rc::gen::arbitrary<uint64_t>()};
-  plan.output = *rc::gen::element(OutputKind::kHidden, OutputKind::kLogits);
   const auto number = [] { return *rc::gen::arbitrary<int32_t>(); };
   const auto sequence = [] { return SequenceId{*rc::gen::arbitrary<uint64_t>()}; };
   const auto count = [] { return *rc::gen::inRange(0, 6); };

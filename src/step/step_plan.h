@@ -27,22 +27,15 @@ struct TableChange {
   bool operator==(const TableChange&) const = default;
 };
 
-/// What an output is.
-enum class OutputKind : uint8_t {
-  kHidden,  ///< the residual row before the final norm: the output projection is elsewhere
-  kLogits,  ///< all logits of the position
-};
-
-/// All that a stage needs for one forward pass: a plain value that can be serialised, logged, and replayed from the start
-/// of an epoch. Stages run plans in the order of step_id.
+/// All that a stage needs for one forward pass: a plain value that can be serialised, logged, and replayed from the
+/// start of an epoch. Stages run plans in the order of step_id.
 struct StepPlan {
   EpochId epoch{};
   StepId step_id{};
-  OutputKind output = OutputKind::kLogits;
   std::vector<PlanRow> rows;
-  std::vector<TokenId> tokens;           ///< of all rows, one after the other
+  std::vector<TokenId> tokens;  ///< of all rows, one after the other
   std::vector<TableChange> table_changes;
-  std::vector<SequenceId> retired;       ///< sequences whose tables a stage may forget, before the changes apply
+  std::vector<SequenceId> retired;  ///< sequences whose tables a stage may forget, before the changes apply
   bool operator==(const StepPlan&) const = default;
 };
 
@@ -55,11 +48,10 @@ struct OutputRow {
   bool operator==(const OutputRow&) const = default;
 };
 
-/// What came back from a step: `outputs` in the order of the plan's rows and positions, `width` floats each in `data`.
+/// What came back from a step: `outputs` in the order of the plan's rows and positions, `width` logits each in `data`.
 struct StepResult {
   EpochId epoch{};
   StepId step_id{};
-  OutputKind output = OutputKind::kLogits;
   int64_t width = 0;
   std::vector<OutputRow> outputs;
   std::vector<float> data;

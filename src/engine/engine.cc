@@ -1,0 +1,125 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/fakedev/fakedev_backend.h"
+#include "base/error.h"
+#include "base/system_memory.h"
+#include "engine/local_executor.h"
+
+namespace headrace {
+namespace {
+
+/// Address space that the test device reserves: ample for models that tests run on it.
+constexpr int64_t kFakedevBytes = int64_t{8} << 30;
+
+int64_t kv_bytes_per_token(const ArchSpec& spec, DType kv_dtype) {
+  int64_t bytes = 0;
+  for (const CacheGroupSpec& group : spec.cache_groups) {
+    bytes += kv_bytes_per_token(spec, group, dtype_info(kv_dtype).block_bytes);
+  }
+  return bytes;
+}
+
+int32_t blocks_of(int64_t tokens) { return static_cast<int32_t>((tokens + kBlockTokens - 1) / kBlockTokens); }
+
+}  // namespace
+
+DType kv_dtype_of(Numerics numerics) noexcept { return numerics == Numerics::kExact ? DType::kF32 : DType::kF16; }
+
+Engine::Engine(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress)
+    : spec_(make_arch_spec(files)), kv_dtype_(kv_dtype_of(config.numerics)), pool_(config.threads) {
+  build_backend(config);
+  max_model_len_ = choose_model_len(config);
+  build_stages(files, config, progress);
+}
+
+Engine::~Engine() = default;
+
+void Engine::build_backend(const EngineConfig& config) {
+  switch (config.backend) {
+    case BackendKind::kCpu:
+      backend_ = make_cpu_backend(pool_, config.isa);
+      break;
+    case BackendKind::kFakedev:
+      backend_ = make_fakedev_backend(kFakedevBytes);
+      break;
+  }
+}
+
+int32_t Engine::choose_model_len(const EngineConfig& config) const {
+  if (config.max_model_len > spec_.max_positions) {
+    throw Error(ErrorCode::kInvalidArgument,
+                cat("--max-model-len ", config.max_model_len, ": the model has ", spec_.max_positions, " positions"));
+  }
+  // Half of what is free now: the packed weights come out of the same memory, and file pages count as free.
+  const int64_t token_bytes = kv_bytes_per_token(spec_, kv_dtype_) * config.max_num_seqs;
+  const int64_t room = available_memory_bytes() / 2 / std::max<int64_t>(token_bytes, 1);
+  if (config.max_model_len > 0) {
+    if (config.max_model_len > room) {
+      throw Error(ErrorCode::kOutOfMemory, cat("--max-model-len ", config.max_model_len,
+                                               ": memory has room for the KV cache of ", room, " tokens"));
+    }
+    return config.max_model_len;
+  }
+  if (room < kBlockTokens)
+    throw Error(ErrorCode::kOutOfMemory, cat("no memory for a KV cache of ", kBlockTokens, " tokens"));
+  return static_cast<int32_t>(std::min<int64_t>(spec_.max_positions, room));
+}
+
+void Engine::build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress) {
+  StageConfig stage_config{.kv_dtype = kv_dtype_,
+                           .group_blocks = {},
+                           .max_tokens = config.max_step_tokens,
+                           .max_seq_len = max_model_len_,
+                           .gather_outputs = false};
+  const int32_t blocks = blocks_of(max_model_len_) * config.max_num_seqs;
+  stage_config.group_blocks.assign(spec_.cache_groups.size(), blocks);
+
+  std::vector<StageUnits> cut = config.stages;
+  if (cut.empty()) cut = {whole_model(spec_)};
+  std::vector<std::unique_ptr<Stage>> stages;
+  for (size_t i = 0; i < cut.size(); ++i) {
+    const auto part = [&](double share) {
+      if (progress) progress((static_cast<double>(i) + share) / static_cast<double>(cut.size()));
+    };
+    StageWeights weights(*backend_, pool_, files, spec_, config.numerics, cut[i], part);
+    packed_bytes_ += weights.packed_bytes();
+    file_bytes_ += weights.file_bytes();
+    const bool last_layers = i + 2 == cut.size() && cut[i + 1].num_layers() == 0;
+    stage_config.gather_outputs = last_layers;
+    stages.push_back(std::make_unique<Stage>(*backend_, spec_, std::move(weights), stage_config, comm_));
+    kv_bytes_ += stages.back()->kv_bytes();
+  }
+  executor_ = std::make_unique<LocalExecutor>(std::move(stages));
+  composer_ = std::make_unique<Composer>(ComposerConfig{.group_blocks = stage_config.group_blocks,
+                                                        .block_tokens = kBlockTokens,
+                                                        .max_step_tokens = config.max_step_tokens,
+                                                        .max_chunk_tokens = config.max_chunk_tokens});
+}
+
+std::optional<SequenceId> Engine::start(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from) {
+  if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "the prompt is empty: at least one token is needed");
+  if (max_len > max_model_len_ || static_cast<size_t>(max_len) < tokens.size()) {
+    throw Error(ErrorCode::kInvalidArgument, cat("the prompt has ", tokens.size(), " tokens and may grow to ", max_len,
+                                                 "; a sequence has at most ", max_model_len_));
+  }
+  for (const TokenId token : tokens) {
+    if (token < 0 || token >= spec_.vocab_size) {
+      throw Error(ErrorCode::kInvalidArgument, cat("token ", token, " is not in the vocabulary of ", spec_.vocab_size));
+    }
+  }
+  return composer_->add(std::move(tokens), max_len, output_from);
+}
+
+const StepResult* Engine::step() {
+  std::optional<StepPlan> plan = composer_->compose();
+  if (!plan) return nullptr;
+  executor_->submit(std::move(*plan));
+  if (auto received = executor_->receive(result_); !received) throw received.error();
+  return &result_;
+}
+
+}  // namespace headrace

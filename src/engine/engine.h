@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "arch/registry.h"
+#include "backend/backend.h"
+#include "base/compute_pool.h"
+#include "model/comm.h"
+#include "model/stage_weights.h"
+#include "sched/composer.h"
+#include "sched/executor.h"
+
+namespace headrace {
+
+enum class BackendKind : uint8_t { kCpu, kFakedev };
+
+struct EngineConfig {
+  Isa isa = Isa::kRef;
+  Numerics numerics = Numerics::kPortable;
+  int threads = 1;
+  int32_t max_model_len = 0;  ///< tokens of the longest sequence; 0: the model's own, or less if memory is short
+  int32_t max_num_seqs = 1;   ///< sequences of max_model_len tokens that the cache has room for
+  int32_t max_step_tokens = 512;
+  int32_t max_chunk_tokens = 512;  ///< of one prompt in one step
+  std::vector<StageUnits> stages;  ///< how the model is cut; empty: not at all
+  BackendKind backend = BackendKind::kCpu;
+};
+
+/// KV cache type of a way of counting: f32 where results must be exact, else f16.
+[[nodiscard]] DType kv_dtype_of(Numerics numerics) noexcept;
+
+/// A model on this machine: stages, executor and composer, driven one step at a time. Threading: one thread.
+class Engine {
+ public:
+  /// Packs the weights of `files`, which may be closed afterwards. Throws LoadError and Error.
+  Engine(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress = {});
+  ~Engine();
+
+  [[nodiscard]] const ArchSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] const Backend& backend() const noexcept { return *backend_; }
+  [[nodiscard]] int32_t max_model_len() const noexcept { return max_model_len_; }
+  [[nodiscard]] int64_t packed_bytes() const noexcept { return packed_bytes_; }
+  [[nodiscard]] int64_t file_bytes() const noexcept { return file_bytes_; }
+  [[nodiscard]] int64_t kv_bytes() const noexcept { return kv_bytes_; }
+  [[nodiscard]] DType kv_dtype() const noexcept { return kv_dtype_; }
+
+  /// A sequence of `tokens` (not empty, each in the vocabulary) that may grow to `max_len` <= max_model_len() tokens;
+  /// logits come back for positions from `output_from` on. nullopt when the cache is full. Throws
+  /// Error(kInvalidArgument).
+  [[nodiscard]] std::optional<SequenceId> start(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from);
+  void append(SequenceId sequence, TokenId token) { composer_->append(sequence, token); }
+  void finish(SequenceId sequence) { composer_->finish(sequence); }
+  /// Runs one step of whatever is to be computed: its logits, valid until the next step; nullptr when there is nothing
+  /// to do.
+  [[nodiscard]] const StepResult* step();
+
+ private:
+  void build_backend(const EngineConfig& config);
+  [[nodiscard]] int32_t choose_model_len(const EngineConfig& config) const;
+  void build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress);
+
+  ArchSpec spec_;
+  DType kv_dtype_;
+  ComputePool pool_;
+  SingleRank comm_;
+  std::unique_ptr<Backend> backend_;
+  int32_t max_model_len_ = 0;
+  int64_t packed_bytes_ = 0;
+  int64_t file_bytes_ = 0;
+  int64_t kv_bytes_ = 0;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Composer> composer_;
+  StepResult result_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "backend/backend.h"
+#include "kv/kv_slabs.h"
+#include "model/comm.h"
+#include "model/step_inputs.h"
+#include "model/workspace.h"
+
+namespace headrace {
+
+/// The one decoder: runs any ArchSpec by the operators of a backend. Borrows everything.
+class Decoder {
+ public:
+  /// Throws Error(kUnsupported) where the backend lacks an operator that the spec needs.
+  Decoder(Backend& backend, const ArchSpec& spec, const StageWeights& weights, const KvSlabs& slabs,
+          Workspace& workspace, Comm& comm);
+
+  /// workspace.x = embeddings of the step's tokens.
+  void embed(Queue& queue, const StepInputs& inputs) noexcept;
+  /// Runs the stage's layers over workspace.x, writing the KV cache.
+  void run_layers(Queue& queue, const StepInputs& inputs) noexcept;
+
+ private:
+  void run_attention(Queue& queue, const StepInputs& inputs, int32_t index) noexcept;
+  void run_feed_forward(Queue& queue, const StepInputs& inputs, int32_t index) noexcept;
+  void normalise(Queue& queue, const float* w, int64_t rows) noexcept;
+  void normalise_heads(Queue& queue, float* heads, const float* w, int64_t rows, int32_t dim) noexcept;
+  void add_delta(Queue& queue, int64_t rows) noexcept;
+
+  Backend& backend_;
+  const ArchSpec& spec_;
+  const StageWeights& weights_;
+  const KvSlabs& slabs_;
+  Workspace& work_;
+  Comm& comm_;
+  LinearRunner linears_;
+  std::vector<DeviceBuffer> inv_freq_;  // of each rope
+};
+
+}  // namespace headrace

@@ -1,0 +1,130 @@
+#include "model/stage.h"
+
+#include <algorithm>
+
+namespace headrace {
+namespace {
+
+/// Rows whose logits are made at once: bounds the memory that a large vocabulary takes.
+constexpr int64_t kLogitRows = 64;
+
+std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageUnits& units, const StageConfig& config) {
+  std::vector<KvSlabs::Layer> layers;
+  for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
+    const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
+    layers.push_back({.layout = {.dtype = config.kv_dtype,
+                                 .kv_heads = layer.attention.kv_heads,
+                                 .head_dim = layer.attention.head_dim,
+                                 .v_head_dim = layer.attention.v_head_dim},
+                      .num_blocks = config.group_blocks[static_cast<size_t>(layer.cache_group)]});
+  }
+  return layers;
+}
+
+PlanLimits plan_limits(const ArchSpec& spec, const StageConfig& config) {
+  return {.num_groups = static_cast<int32_t>(spec.cache_groups.size()),
+          .group_blocks = config.group_blocks,
+          .block_tokens = kBlockTokens,
+          .vocab_size = spec.vocab_size,
+          .max_tokens = config.max_tokens,
+          .max_seq_len = config.max_seq_len};
+}
+
+void name_outputs(const StepPlan& plan, StepResult& result) {
+  result.epoch = plan.epoch;
+  result.step_id = plan.step_id;
+  result.outputs.clear();
+  result.data.clear();
+  for (const PlanRow& row : plan.rows) {
+    for (int32_t i = row.num_tokens - row.num_outputs; i < row.num_tokens; ++i) {
+      result.outputs.push_back({row.sequence, row.first_pos + i});
+    }
+  }
+}
+
+}  // namespace
+
+Stage::Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const StageConfig& config, Comm& comm)
+    : backend_(backend),
+      spec_(spec),
+      config_(config),
+      weights_(std::move(weights)),
+      queue_(backend.make_queue()),
+      tables_(plan_limits(spec, config)),
+      slabs_(backend, slab_layers(spec, weights_.units(), config)),
+      work_(backend, spec, config.max_tokens),
+      inputs_(backend, static_cast<int32_t>(spec.cache_groups.size())),
+      decoder_(backend, spec, weights_, slabs_, work_, comm),
+      output_linear_(backend, work_) {
+  if (weights_.units().output) {
+    logits_ = DeviceBuffer(backend, std::min<int64_t>(kLogitRows, config.max_tokens) * spec.vocab_size *
+                                        static_cast<int64_t>(sizeof(float)));
+  }
+}
+
+bool Stage::output_alone() const noexcept {
+  const StageUnits& units = weights_.units();
+  return units.output && !units.embedding && units.num_layers() == 0;
+}
+
+void Stage::gather(const float* x, const int32_t* index, int64_t rows) noexcept {
+  backend_.ops().gather_rows(
+      *queue_, GatherRowsArgs{.x = x, .index = index, .y = work_.h.as<float>(), .rows = rows, .dim = spec_.hidden});
+}
+
+void Stage::project(const float* x, int64_t rows, StepResult& result) {
+  result.width = spec_.vocab_size;
+  result.data.resize(static_cast<size_t>(rows * result.width));
+  float* normed = work_.delta.as<float>();
+  backend_.ops().rms_norm(
+      *queue_,
+      RmsNormArgs{
+          .x = x, .w = weights_.output_norm(), .y = normed, .rows = rows, .dim = spec_.hidden, .eps = spec_.norm_eps});
+  for (int64_t begin = 0; begin < rows; begin += kLogitRows) {
+    const int64_t n = std::min(kLogitRows, rows - begin);
+    output_linear_.set_input(normed + begin * spec_.hidden, n, spec_.hidden);
+    output_linear_.run(*queue_, weights_.output(), logits_.as<float>());
+    backend_.download(*queue_, result.data.data() + begin * result.width, logits_.data(),
+                      n * result.width * static_cast<int64_t>(sizeof(float)));
+  }
+}
+
+Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> activations, StageOutput& out) {
+  const StageUnits& units = weights_.units();
+  const auto rows = output_alone() ? num_outputs(plan) : static_cast<int64_t>(plan.tokens.size());
+  if (!units.embedding && static_cast<int64_t>(activations.size()) != rows * spec_.hidden) {
+    return Error(ErrorCode::kCorrupt, cat("step ", raw(plan.step_id), ": ", activations.size(),
+                                          " activations, expected ", rows, " rows of ", spec_.hidden));
+  }
+  if (auto applied = tables_.apply(plan); !applied) return applied;
+  out.activations.clear();
+  name_outputs(plan, out.result);
+  if (plan.tokens.empty()) return std::monostate{};
+
+  inputs_.upload(*queue_, plan, tables_);
+  if (units.embedding) {
+    decoder_.embed(*queue_, inputs_);
+  } else {
+    backend_.upload(*queue_, work_.x.data(), activations.data(), static_cast<int64_t>(activations.size_bytes()));
+  }
+  decoder_.run_layers(*queue_, inputs_);
+
+  const float* leaving = work_.x.as<float>();
+  int64_t leaving_rows = rows;
+  if ((units.output && !output_alone()) || config_.gather_outputs) {
+    leaving_rows = inputs_.num_outputs();
+    gather(leaving, inputs_.output_rows(), leaving_rows);
+    leaving = work_.h.as<float>();
+  }
+  if (units.output) {
+    project(leaving, leaving_rows, out.result);
+  } else {
+    out.activations.resize(static_cast<size_t>(leaving_rows * spec_.hidden));
+    backend_.download(*queue_, out.activations.data(), leaving,
+                      static_cast<int64_t>(out.activations.size() * sizeof(float)));
+  }
+  queue_->synchronize();
+  return std::monostate{};
+}
+
+}  // namespace headrace

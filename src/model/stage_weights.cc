@@ -1,0 +1,167 @@
+#include "model/stage_weights.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+
+namespace headrace {
+
+/// Reads, checks and packs tensors one after the other.
+class StageWeights::Loader {
+ public:
+  Loader(StageWeights& to, Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec,
+         Numerics numerics, const LoadProgress& progress)
+      : to_(to),
+        backend_(backend),
+        pool_(pool),
+        files_(files),
+        spec_(spec),
+        numerics_(numerics),
+        progress_(progress),
+        queue_(backend.make_queue()) {
+    for (const TensorSpec& tensor : spec.tensors) {
+      if (to.units_.holds(spec, tensor)) total_bytes_ += static_cast<int64_t>(source(tensor).bytes.size());
+    }
+  }
+
+  /// The vector of that name, widened to f32.
+  const float* vector(const std::string& name) {
+    const TensorView from = source(require(name));
+    const BlockFormat* format = find_format(from.dtype);
+    if (format == nullptr) unsupported(name, from.dtype);
+    std::vector<float> values(static_cast<size_t>(num_elements(from.shape)));
+    format->decode(from.bytes.data(), static_cast<int64_t>(values.size()), values.data());
+    DeviceBuffer buffer(backend_, static_cast<int64_t>(values.size() * sizeof(float)));
+    backend_.upload(*queue_, buffer.data(), values.data(), buffer.bytes());
+    queue_->synchronize();
+    finished(from, buffer.bytes());
+    return keep(std::move(buffer)).as<float>();
+  }
+
+  /// The matrix `base`.weight, packed by its recipe, with `base`.bias where `biased`.
+  Linear linear(const std::string& base, bool biased) {
+    const std::string name = base + ".weight";
+    const TensorView from = source(require(name));
+    Linear out;
+    out.recipe = recipe(name, from.dtype);
+    out.w = pack(from, out.recipe->layout);
+    if (biased) out.bias = vector(base + ".bias");
+    return out;
+  }
+
+  /// The embedding's table: in the layout that the tied output projection wants, else as in the file.
+  WeightView embedding(const std::string& name) {
+    const TensorView from = source(require(name));
+    if (find_format(from.dtype) == nullptr) unsupported(name, from.dtype);
+    const bool shared = to_.units_.output && spec_.tied_output;
+    return pack(from, shared ? recipe(name, from.dtype)->layout : WeightLayout::kRows);
+  }
+
+  const MatmulRecipe* recipe(const std::string& name, DType dtype) {
+    const MatmulRecipe* found = matmul_recipe(numerics_, dtype);
+    if (found == nullptr || !backend_.has_matmul(dtype, found->layout)) unsupported(name, dtype);
+    return found;
+  }
+
+ private:
+  const TensorSpec& require(const std::string& name) const {
+    const TensorSpec* tensor = spec_.find_tensor(name);
+    HR_CHECK(tensor != nullptr, "architecture ", spec_.name, " lists no tensor ", name);
+    return *tensor;
+  }
+  TensorView source(const TensorSpec& tensor) const { return find_spec_tensor(files_, tensor); }
+
+  [[noreturn]] void unsupported(const std::string& name, DType dtype) const {
+    throw LoadError(files_.path(), cat(name, ": type ", dtype_name(dtype), " holds no weights that can be multiplied"),
+                    ErrorCode::kUnsupported);
+  }
+
+  WeightView pack(const TensorView& from, WeightLayout layout) {
+    const int64_t n = from.shape[0];
+    const int64_t k = from.shape[1];
+    DeviceBuffer buffer(backend_, headrace::packed_bytes(from.dtype, layout, n, k));
+    std::byte* host = backend_.host_view(buffer.data());
+    std::vector<std::byte> staging(host == nullptr ? static_cast<size_t>(buffer.bytes()) : 0);
+    Job job{from, layout, n, k, host == nullptr ? staging.data() : host};
+    constexpr int64_t kGrain = 4;  // groups: enough work for a thread to be woken, small enough to balance
+    pool_.parallel_for((n + kNeuronGroup - 1) / kNeuronGroup, kGrain, pack_groups, &job);
+    if (host == nullptr) {
+      backend_.upload(*queue_, buffer.data(), staging.data(), buffer.bytes());
+      queue_->synchronize();
+    }
+    finished(from, buffer.bytes());
+    return {.dtype = from.dtype, .layout = layout, .n = n, .k = k, .data = keep(std::move(buffer)).data()};
+  }
+
+  struct Job {
+    const TensorView& from;
+    WeightLayout layout;
+    int64_t n, k;
+    std::byte* out;
+  };
+  static void pack_groups(void* context, int64_t begin, int64_t end) noexcept {
+    const Job& job = *static_cast<Job*>(context);
+    pack_weights(job.from.dtype, job.layout, job.from.bytes, job.n, job.k, begin * kNeuronGroup,
+                 std::min(end * kNeuronGroup, job.n), job.out);
+  }
+
+  void finished(const TensorView& from, int64_t device_bytes) {
+    const auto file_bytes = static_cast<int64_t>(from.bytes.size());
+    files_.drop_pages(from.bytes);
+    to_.packed_bytes_ += device_bytes;
+    to_.file_bytes_ += file_bytes;
+    if (progress_ && total_bytes_ > 0) {
+      progress_(static_cast<double>(to_.file_bytes_) / static_cast<double>(total_bytes_));
+    }
+  }
+  const DeviceBuffer& keep(DeviceBuffer buffer) { return to_.buffers_.emplace_back(std::move(buffer)); }
+
+  StageWeights& to_;
+  Backend& backend_;
+  ComputePool& pool_;
+  const ModelFiles& files_;
+  const ArchSpec& spec_;
+  Numerics numerics_;
+  const LoadProgress& progress_;
+  std::unique_ptr<Queue> queue_;
+  int64_t total_bytes_ = 0;
+};
+
+StageWeights::StageWeights(Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec,
+                           Numerics numerics, const StageUnits& units, const LoadProgress& progress)
+    : units_(units) {
+  Loader loader(*this, backend, pool, files, spec, numerics, progress);
+  const std::string embedding_name = "token_embd.weight";
+  if (units.embedding || (units.output && spec.tied_output)) embedding_ = loader.embedding(embedding_name);
+  for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
+    const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
+    const AttentionSpec& attention = layer.attention;
+    const auto name = [&](const char* part) { return cat("blk.", i, ".", part); };
+    LayerWeights w;
+    w.attn_norm = loader.vector(name("attn_norm.weight"));
+    w.q = loader.linear(name("attn_q"), attention.qkv_bias);
+    w.k = loader.linear(name("attn_k"), attention.qkv_bias);
+    w.v = loader.linear(name("attn_v"), attention.qkv_bias);
+    w.attn_output = loader.linear(name("attn_output"), attention.output_bias);
+    if (attention.qk_norm) {
+      w.q_norm = loader.vector(name("attn_q_norm.weight"));
+      w.k_norm = loader.vector(name("attn_k_norm.weight"));
+    }
+    w.ffn_norm = loader.vector(name("ffn_norm.weight"));
+    w.gate = loader.linear(name("ffn_gate"), layer.feed_forward.bias);
+    w.up = loader.linear(name("ffn_up"), layer.feed_forward.bias);
+    w.down = loader.linear(name("ffn_down"), layer.feed_forward.bias);
+    layers_.push_back(w);
+  }
+  if (units.output) {
+    output_norm_ = loader.vector("output_norm.weight");
+    if (spec.tied_output) {
+      output_ = {.w = embedding_, .bias = nullptr, .recipe = loader.recipe(embedding_name, embedding_.dtype)};
+    } else {
+      output_ = loader.linear("output", false);
+    }
+  }
+}
+
+}  // namespace headrace

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+
+#include "arch/arch_spec.h"
+#include "backend/backend.h"
+#include "model/stage_weights.h"
+
+namespace headrace {
+
+/// Device memory for the intermediate values of one step of at most `max_tokens` tokens.
+struct Workspace {
+  Workspace(Backend& backend, const ArchSpec& spec, int64_t max_tokens);
+
+  int64_t max_tokens;
+  DeviceBuffer x;      ///< residual stream, f32 [tokens, hidden]
+  DeviceBuffer h;      ///< after a norm, f32 [tokens, hidden]
+  DeviceBuffer q;      ///< f32 [tokens, heads, head_dim]
+  DeviceBuffer k, v;   ///< f32 [tokens, kv_heads, head_dim]
+  DeviceBuffer mixed;  ///< attention's result, f32 [tokens, heads, v_head_dim]
+  DeviceBuffer gate, up;
+  DeviceBuffer delta;                           ///< what a block adds to the residual stream, f32 [tokens, hidden]
+  std::vector<DeviceBuffer> cos_sin;            ///< of each rope of the spec
+  std::array<DeviceBuffer, kNumActForms> acts;  ///< rounded activations of each form
+};
+
+/// Runs products with inputs that several of them share: the input is rounded once for each form that is asked for.
+class LinearRunner {
+ public:
+  LinearRunner(Backend& backend, Workspace& workspace) : backend_(backend), workspace_(workspace) {}
+
+  /// The next products read `x`, f32 [rows, k].
+  void set_input(const float* x, int64_t rows, int64_t k) noexcept;
+  /// y[r] = x[r] W^T + bias, rows of y contiguous.
+  void run(Queue& queue, const Linear& linear, float* y) noexcept;
+
+ private:
+  Backend& backend_;
+  Workspace& workspace_;
+  const float* x_ = nullptr;
+  int64_t rows_ = 0;
+  int64_t k_ = 0;
+  std::array<bool, kNumActForms> rounded_{};
+};
+
+}  // namespace headrace

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "base/error.h"
+#include "step/step_plan.h"
+
+namespace headrace {
+
+/// Runs steps, in the order in which they are submitted: on this machine, over a pipeline, or in a simulation. The
+/// scheduler may submit a plan before the results of earlier ones have come.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual void submit(StepPlan plan) = 0;
+  /// Waits for the oldest step whose result was not received yet, and moves its result to `result`. A failed step is an
+  /// error; later ones may still succeed. At least one step must be outstanding.
+  [[nodiscard]] virtual Result<std::monostate> receive(StepResult& result) = 0;
+};
+
+}  // namespace headrace
