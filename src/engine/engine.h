@@ -24,8 +24,8 @@ struct EngineConfig {
   int32_t max_model_len = 0;  ///< tokens of the longest sequence; 0: the model's own, or less if memory is short
   int32_t max_num_seqs = 1;   ///< sequences of max_model_len tokens that the cache has room for
   int32_t max_step_tokens = 512;
-  int32_t max_chunk_tokens = 512;  ///< of one prompt in one step
-  std::vector<StageUnits> stages;  ///< how the model is cut; empty: not at all
+  int32_t max_chunk_tokens = 512;    ///< of one prompt in one step
+  std::vector<StageUnits> stages{};  ///< how the model is cut; empty: not at all
   BackendKind backend = BackendKind::kCpu;
 };
 
