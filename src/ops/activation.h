@@ -10,18 +10,19 @@ namespace headrace {
 
 /// How a product reads its activations.
 enum class ActForm : uint8_t {
-  kF32,      ///< as they are
-  kQ8x32,    ///< int8 with one f32 scale per 32 values
-  kQ8x256,   ///< int8 with one f32 scale per 256 values
+  kF32,     ///< as they are
+  kQ8x32,   ///< int8 with one f32 scale per 32 values
+  kQ8x256,  ///< int8 with one f32 scale per 256 values
 };
 inline constexpr int kNumActForms = 3;
 [[nodiscard]] std::string_view act_form_name(ActForm form) noexcept;
 
-/// Rows of activations in one form. A row of k values is one record of act_row_bytes(form, k) bytes, 64-byte aligned:
-///   kF32     k f32
-///   kQ8x32   int8 q[k padded to 64] | f32 scale[k / 32] | int16 sum[k / 32]    sum: of the 32 q's;   k % 32 == 0
-///   kQ8x256  int8 q[k]              | f32 scale[k / 256] | int16 sum[k / 16]   sum: of the 16 q's;   k % 256 == 0
-/// each part beginning at a multiple of 64 bytes, padding zero.
+/// Rows of activations in one form. A row of k values is one record of act_row_bytes(form, k) bytes:
+///   kF32     f32 x[k], so that any contiguous f32 matrix is one
+///   kQ8x32   int8 q[k] | f32 scale[k / 32] | int16 sum[k / 32]    sum: of the 32 q's;   k % 32 == 0
+///   kQ8x256  int8 q[k] | f32 scale[k / 256] | int16 sum[k / 16]   sum: of the 16 q's;   k % 256 == 0
+/// In the quantised forms `data` is 64-byte aligned, each part is padded with zeros to a multiple of 64 bytes, and
+/// every q lies in [-127, 127]: the products' bounds rest on it.
 struct ActView {
   ActForm form = ActForm::kF32;
   std::byte* data = nullptr;

@@ -1,0 +1,86 @@
+#include "ops/activation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "ops/quantize_kernels.h"
+
+namespace headrace {
+namespace {
+
+int64_t pad64(int64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+int64_t act_block(ActForm form) noexcept { return form == ActForm::kQ8x32 ? 32 : 256; }
+int64_t act_sum_block(ActForm form) noexcept { return form == ActForm::kQ8x32 ? 32 : 16; }
+
+/// One block of `block` values to q, its scale, and the sums of each `sum_block` q's.
+void quantize_block(const float* x, int64_t block, int64_t sum_block, int8_t* q, float* scale, int16_t* sum) noexcept {
+  float amax = 0;
+  for (int64_t i = 0; i < block; ++i) {
+    const float a = std::fabs(x[i]);
+    if (a > amax) amax = a;  // false for a NaN
+  }
+  *scale = amax / 127.0f;
+  const float inv = amax > 0 ? 127.0f / amax : 0.0f;
+  for (int64_t i = 0; i < block; ++i) {
+    const float t = x[i] * inv;
+    // Not a number: x is, or x and inv are infinity and 0 in either order (amax infinite or tiny).
+    q[i] = std::isnan(t) ? int8_t{0} : static_cast<int8_t>(std::nearbyint(std::clamp(t, -127.0f, 127.0f)));
+  }
+  for (int64_t s = 0; s < block / sum_block; ++s) {
+    int total = 0;
+    for (int64_t i = 0; i < sum_block; ++i) total += q[s * sum_block + i];
+    sum[s] = static_cast<int16_t>(total);
+  }
+}
+
+}  // namespace
+
+std::string_view act_form_name(ActForm form) noexcept {
+  constexpr std::array<std::string_view, kNumActForms> kNames{"f32", "q8x32", "q8x256"};
+  return kNames[static_cast<size_t>(form)];
+}
+
+int64_t act_scale_offset(ActForm form, int64_t k) noexcept { return form == ActForm::kF32 ? 0 : pad64(k); }
+
+int64_t act_sum_offset(ActForm form, int64_t k) noexcept {
+  return form == ActForm::kF32 ? 0 : act_scale_offset(form, k) + pad64(k / act_block(form) * 4);
+}
+
+int64_t act_row_bytes(ActForm form, int64_t k) noexcept {
+  return form == ActForm::kF32 ? k * 4 : act_sum_offset(form, k) + pad64(k / act_sum_block(form) * 2);
+}
+
+namespace ref {
+namespace {
+
+void quantize(const QuantizeArgs& args, RowRange rows) noexcept {
+  const ActForm form = args.y.form;
+  const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
+  const int64_t block = act_block(form), sums_a_block = block / act_sum_block(form);
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    std::byte* out = args.y.data + r * row_bytes;
+    std::fill_n(out, row_bytes, std::byte{0});
+    auto* q = reinterpret_cast<int8_t*>(out);
+    auto* scale = reinterpret_cast<float*>(out + act_scale_offset(form, k));
+    auto* sum = reinterpret_cast<int16_t*>(out + act_sum_offset(form, k));
+    for (int64_t b = 0; b < k / block; ++b) {
+      quantize_block(args.x + r * k + b * block, block, act_sum_block(form), q + b * block, scale + b,
+                     sum + b * sums_a_block);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ref
+
+constinit const OpTable<QuantizeFn> kQuantizeQ8x32{"quantize_q8x32",
+                                                   {{Isa::kRef, ref::quantize},
+                                                    {Isa::kAvx2, HR_X86(avx2::quantize_q8x32)},
+                                                    {Isa::kAvx512, HR_X86(avx512::quantize_q8x32)}}};
+constinit const OpTable<QuantizeFn> kQuantizeQ8x256{"quantize_q8x256",
+                                                    {{Isa::kRef, ref::quantize},
+                                                     {Isa::kAvx2, HR_X86(avx2::quantize_q8x256)},
+                                                     {Isa::kAvx512, HR_X86(avx512::quantize_q8x256)}}};
+
+}  // namespace headrace

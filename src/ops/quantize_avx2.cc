@@ -1,0 +1,82 @@
+#include <immintrin.h>
+
+#include "ops/quantize_kernels.h"
+
+namespace headrace::avx2 {
+namespace {
+
+constexpr int64_t kLanes = 8;
+
+__m256 abs_ps(__m256 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+
+float max_lane(__m256 v) {
+  __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+  return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+/// round(x * inv), 0 where that is not a number.
+__m256i round_lanes(const float* x, __m256 inv) {
+  const __m256 t = _mm256_mul_ps(_mm256_loadu_ps(x), inv);
+  const __m256 clamped = _mm256_min_ps(_mm256_max_ps(t, _mm256_set1_ps(-127.0f)), _mm256_set1_ps(127.0f));
+  return _mm256_cvtps_epi32(_mm256_and_ps(clamped, _mm256_cmp_ps(t, t, _CMP_ORD_Q)));
+}
+
+int sum_lanes(__m256i v) {
+  __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+}
+
+/// Rounds `block` values; adds up each `sum_block` of them.
+template <int64_t block, int64_t sum_block>
+void quantize_block(const float* x, int8_t* q, float* scale, int16_t* sum) {
+  __m256 most = _mm256_setzero_ps();
+  // max_ps gives its second operand where one is not a number: `most` stays a number.
+  for (int64_t i = 0; i < block; i += kLanes) most = _mm256_max_ps(abs_ps(_mm256_loadu_ps(x + i)), most);
+  const float amax = max_lane(most);
+  *scale = amax / 127.0f;
+  const __m256 inv = _mm256_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
+  const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // undoes the packs' work on 128-bit halves
+  for (int64_t i = 0; i < block; i += 32) {
+    const __m256i a = round_lanes(x + i, inv), b = round_lanes(x + i + 8, inv);
+    const __m256i c = round_lanes(x + i + 16, inv), d = round_lanes(x + i + 24, inv);
+    const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q + i), _mm256_permutevar8x32_epi32(bytes, in_order));
+    const int first = sum_lanes(_mm256_add_epi32(a, b)), second = sum_lanes(_mm256_add_epi32(c, d));
+    if constexpr (sum_block == 32) {
+      sum[i / 32] = static_cast<int16_t>(first + second);
+    } else {
+      sum[i / 16] = static_cast<int16_t>(first);
+      sum[i / 16 + 1] = static_cast<int16_t>(second);
+    }
+  }
+}
+
+template <int64_t block, int64_t sum_block>
+void quantize(const QuantizeArgs& args, RowRange rows) {
+  const ActForm form = args.y.form;
+  const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
+  const int64_t scale_at = act_scale_offset(form, k), sum_at = act_sum_offset(form, k);
+  const int64_t num_blocks = k / block, num_sums = k / sum_block;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    std::byte* out = args.y.data + r * row_bytes;
+    auto* q = reinterpret_cast<int8_t*>(out);
+    auto* scale = reinterpret_cast<float*>(out + scale_at);
+    auto* sum = reinterpret_cast<int16_t*>(out + sum_at);
+    for (int64_t b = 0; b < num_blocks; ++b) {
+      quantize_block<block, sum_block>(args.x + r * k + b * block, q + b * block, scale + b,
+                                       sum + b * (block / sum_block));
+    }
+    for (std::byte* p = out + k; p < out + scale_at; ++p) *p = std::byte{0};
+    for (std::byte* p = out + scale_at + num_blocks * 4; p < out + sum_at; ++p) *p = std::byte{0};
+    for (std::byte* p = out + sum_at + num_sums * 2; p < out + row_bytes; ++p) *p = std::byte{0};
+  }
+}
+
+}  // namespace
+
+void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept { quantize<32, 32>(args, rows); }
+void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept { quantize<256, 16>(args, rows); }
+
+}  // namespace headrace::avx2

@@ -1,0 +1,65 @@
+#include <immintrin.h>
+
+#include "ops/quantize_kernels.h"
+
+namespace headrace::avx512 {
+namespace {
+
+constexpr int64_t kLanes = 16;
+
+/// round(x * inv), 0 where that is not a number.
+__m512i round_lanes(const float* x, __m512 inv) {
+  const __m512 t = _mm512_mul_ps(_mm512_loadu_ps(x), inv);
+  const __m512 clamped = _mm512_min_ps(_mm512_max_ps(t, _mm512_set1_ps(-127.0f)), _mm512_set1_ps(127.0f));
+  return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), clamped);
+}
+
+/// Rounds `block` values; adds up each `sum_block` of them.
+template <int64_t block, int64_t sum_block>
+void quantize_block(const float* x, int8_t* q, float* scale, int16_t* sum) {
+  __m512 most = _mm512_setzero_ps();
+  // max_ps gives its second operand where one is not a number: `most` stays a number.
+  for (int64_t i = 0; i < block; i += kLanes) most = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), most);
+  const float amax = _mm512_reduce_max_ps(most);
+  *scale = amax / 127.0f;
+  const __m512 inv = _mm512_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
+  for (int64_t i = 0; i < block; i += 32) {
+    const __m512i a = round_lanes(x + i, inv), b = round_lanes(x + i + 16, inv);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i), _mm512_cvtepi32_epi8(a));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i + 16), _mm512_cvtepi32_epi8(b));
+    if constexpr (sum_block == 32) {
+      sum[i / 32] = static_cast<int16_t>(_mm512_reduce_add_epi32(_mm512_add_epi32(a, b)));
+    } else {
+      sum[i / 16] = static_cast<int16_t>(_mm512_reduce_add_epi32(a));
+      sum[i / 16 + 1] = static_cast<int16_t>(_mm512_reduce_add_epi32(b));
+    }
+  }
+}
+
+template <int64_t block, int64_t sum_block>
+void quantize(const QuantizeArgs& args, RowRange rows) {
+  const ActForm form = args.y.form;
+  const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
+  const int64_t scale_at = act_scale_offset(form, k), sum_at = act_sum_offset(form, k);
+  const int64_t num_blocks = k / block, num_sums = k / sum_block;
+  for (int64_t r = rows.begin; r < rows.end; ++r) {
+    std::byte* out = args.y.data + r * row_bytes;
+    auto* q = reinterpret_cast<int8_t*>(out);
+    auto* scale = reinterpret_cast<float*>(out + scale_at);
+    auto* sum = reinterpret_cast<int16_t*>(out + sum_at);
+    for (int64_t b = 0; b < num_blocks; ++b) {
+      quantize_block<block, sum_block>(args.x + r * k + b * block, q + b * block, scale + b,
+                                       sum + b * (block / sum_block));
+    }
+    for (std::byte* p = out + k; p < out + scale_at; ++p) *p = std::byte{0};
+    for (std::byte* p = out + scale_at + num_blocks * 4; p < out + sum_at; ++p) *p = std::byte{0};
+    for (std::byte* p = out + sum_at + num_sums * 2; p < out + row_bytes; ++p) *p = std::byte{0};
+  }
+}
+
+}  // namespace
+
+void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept { quantize<32, 32>(args, rows); }
+void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept { quantize<256, 16>(args, rows); }
+
+}  // namespace headrace::avx512

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "ops/activation.h"
+
+/// The vector candidates of kQuantizeQ8x32 and kQuantizeQ8x256.
+namespace headrace {
+namespace avx2 {
+void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept;
+void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept;
+}  // namespace avx2
+namespace avx512 {
+void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept;
+void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept;
+}  // namespace avx512
+}  // namespace headrace
