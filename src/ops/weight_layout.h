@@ -13,7 +13,7 @@ namespace headrace {
 /// How a matrix lies in memory once it is packed for products.
 enum class WeightLayout : uint8_t {
   kRows,           ///< as in the file: rows one after the other, padding between rows none
-  kInterleaved16,  ///< 16 output neurons side by side, block by block along k (weight_layout.cc draws it)
+  kInterleaved16,  ///< 16 output neurons side by side, block by block along k (interleaved_layout.h draws it)
 };
 [[nodiscard]] std::string_view weight_layout_name(WeightLayout layout) noexcept;
 
@@ -31,7 +31,7 @@ struct WeightView {
 
 /// Whether `dtype` has the interleaved layout: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL, Q2_K to Q6_K, IQ4_XS.
 [[nodiscard]] bool has_interleaved_layout(DType dtype) noexcept;
-/// Bytes of neurons [0, n) in a layout, the last group padded.
+/// Bytes of neurons [0, n) in a layout, the last group padded (kRows needs no padding).
 [[nodiscard]] int64_t packed_bytes(DType dtype, WeightLayout layout, int64_t n, int64_t k) noexcept;
 /// Packs neurons [first, last) of a matrix whose file rows are `rows` ([n, k] of `dtype`) to their place in `out`
 /// (which holds the whole matrix). first is a multiple of kNeuronGroup, so is last unless it is n. Padding is zero.
