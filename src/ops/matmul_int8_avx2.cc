@@ -1,0 +1,280 @@
+// Products of interleaved weights with int8 activations by maddubs: recipes q8x32 and q8x256 (matmul.h), layout
+// kInterleaved16 (interleaved_layout.h). A group's 16 neurons are two halves of 8, a lane each.
+//
+// maddubs multiplies unsigned by signed bytes and adds two products in 16 bits, saturating; nothing here may saturate.
+// Activations lie in [-127, 127], so k-rows of unsigned codes can be added up in 16 bits as long as
+//   2 bits  8 * 2 *  3 * 127 =  6096          5 bits  4 * 2 * 31 * 127 = 31496
+//   3 bits  8 * 2 *  7 * 127 = 14224          6 bits  2 * 2 * 63 * 127 = 32004
+//   4 bits  8 * 2 * 15 * 127 = 30480          all at most 32767
+// and q = code - offset is made good by the sums of the activations. Q8_0 and the IQ4 levels are signed and take
+// |q| * (x with the sign of q) instead: 2 * 128 * 127 = 32512 for one k-row (|-128| is 128 as an unsigned byte).
+// Then one madd adds lanes of 16 bits in pairs into 32, with the sub-block's scale as its factor.
+#include <immintrin.h>
+
+#include "ops/interleaved_layout.h"
+#include "ops/matmul_kernels.h"
+#include "ops/matmul_row_tiles.h"
+#include "quant/iq4_levels.h"
+
+namespace headrace::avx2 {
+namespace {
+
+constexpr int kKRows = 8;              // k-rows of a slab
+constexpr int kHalfBytes = 32;         // 8 neurons of a k-row
+constexpr int64_t kAheadBytes = 4096;  // how far ahead weights are fetched
+
+consteval bool is_signed_code(InterleavedFormat format) { return format.code_bits == 8 || format.code_is_level; }
+/// k-rows whose products fit into 16 bits.
+consteval int rows_in_16_bits(InterleavedFormat format) {
+  if (is_signed_code(format)) return 1;
+  return format.code_bits <= 4 ? 8 : format.code_bits == 5 ? 4 : 2;
+}
+
+int load_int(const void* p) {
+  int value;
+  __builtin_memcpy(&value, p, 4);
+  return value;
+}
+__m256i load(const std::byte* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+__m256i broadcast_int(const void* p) { return _mm256_set1_epi32(load_int(p)); }
+__m256 load_f16(const std::byte* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+__m256i and_shifted_left(__m256i v, int shift, int mask) {
+  const __m256i moved = shift >= 0 ? _mm256_slli_epi16(v, shift) : _mm256_srli_epi16(v, -shift);
+  return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask)));
+}
+
+void fetch(const std::byte* p, int bytes) {
+  for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p + kAheadBytes + i), _MM_HINT_T0);
+}
+
+/// The codes of a slab (signed codes as q), a vector of 8 neurons for each k-row. `slab` points to the half's first
+/// byte.
+template <DType T>
+void expand_slab(const std::byte* slab, __m256i* w) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kBits = kFormat.code_bits;
+  const auto vector = [slab](int i) { return load(slab + 64 * i); };
+  if constexpr (kBits == 8) {
+    for (int r = 0; r < kKRows; ++r) w[r] = _mm256_xor_si256(vector(r), _mm256_set1_epi8(-128));
+  } else if constexpr (kBits == 2 || kBits == 3) {
+    for (int r = 0; r < kKRows; ++r) w[r] = and_shifted_left(vector(r / 4), -2 * (r % 4), 3);
+  } else {
+    for (int r = 0; r < kKRows; ++r) w[r] = and_shifted_left(vector(r / 2), r % 2 * -4, 15);
+  }
+  if constexpr (kBits == 3 || kBits == 5) {
+    constexpr int kTop = kBits - 1;
+    const __m256i high = vector(kTop);  // after 2 or 4 vectors of low bits
+    for (int r = 0; r < kKRows; ++r) w[r] = _mm256_or_si256(w[r], and_shifted_left(high, kTop - r, 1 << kTop));
+  }
+  if constexpr (kBits == 6) {
+    for (int r = 0; r < kKRows; ++r) {
+      w[r] = _mm256_or_si256(w[r], and_shifted_left(vector(4 + r / 4), 4 - 2 * (r % 4), 0x30));
+    }
+  }
+  if constexpr (kFormat.code_is_level) {
+    const __m256i table =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(&quant::kIq4Levels)));
+    for (int r = 0; r < kKRows; ++r) w[r] = _mm256_shuffle_epi8(table, w[r]);
+  }
+}
+
+/// sum + scale * (`count` k-rows times the activations). scale: a pair of equal 16-bit numbers in each lane.
+template <DType T, int count>
+__m256i add_scaled_dot(__m256i sum, const __m256i* w, const int8_t* x, __m256i scale) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kChunk = rows_in_16_bits(kFormat) < count ? rows_in_16_bits(kFormat) : count;
+  for (int first = 0; first < count; first += kChunk) {
+    __m256i words = _mm256_setzero_si256();
+    for (int r = first; r < first + kChunk; ++r) {
+      const __m256i a = broadcast_int(x + 4 * r);
+      if constexpr (is_signed_code(kFormat)) {
+        words = _mm256_maddubs_epi16(_mm256_abs_epi8(w[r]), _mm256_sign_epi8(a, w[r]));
+      } else {
+        words = _mm256_add_epi16(words, _mm256_maddubs_epi16(w[r], a));
+      }
+    }
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(words, scale));
+  }
+  return sum;
+}
+
+struct ActRow {
+  const int8_t* q;
+  const float* scale;
+  const int16_t* sum;
+};
+ActRow act_row(const ActView& x, int64_t row_bytes, int64_t scale_at, int64_t sum_at, int64_t r) {
+  const std::byte* record = x.data + r * row_bytes;
+  return {reinterpret_cast<const int8_t*>(record), reinterpret_cast<const float*>(record + scale_at),
+          reinterpret_cast<const int16_t*>(record + sum_at)};
+}
+
+/// Stores the 8 neurons from `first` on, as far as the matrix has them.
+void store(const MatmulArgs& args, int64_t first, int64_t row, __m256 acc) {
+  const int64_t rest = args.w.n - first;
+  if (rest <= 0) return;
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(rest < 8 ? static_cast<int>(rest) : 8), lane);
+  if (args.bias != nullptr) acc = _mm256_add_ps(acc, _mm256_maskload_ps(args.bias + first, mask));
+  _mm256_maskstore_ps(args.y + row * args.y_stride + first, mask, acc);
+}
+
+template <DType T, int rows>
+void add_unit32(const std::byte* unit, int blocks, const ActRow* x, int64_t first_block, __m256 (*acc)[2]) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kOffset = is_signed_code(kFormat) ? 0 : kFormat.code_offset;
+  const std::byte* d_at = unit + blocks * kFormat.slab_bytes;
+  const std::byte* m_at = d_at + blocks * kGroupF16Bytes;
+  for (int b = 0; b < blocks; ++b) {
+    const int64_t block = first_block + b;
+    fetch(unit + b * kFormat.unit_step_bytes, kFormat.unit_step_bytes);
+    for (int half = 0; half < 2; ++half) {
+      const int f16_at = b * kGroupF16Bytes + half * (kGroupF16Bytes / 2);
+      __m256i w[kKRows];
+      expand_slab<T>(unit + b * kFormat.slab_bytes + half * kHalfBytes, w);
+      const __m256 d = load_f16(d_at + f16_at);
+      for (int r = 0; r < rows; ++r) {
+        __m256i sum = _mm256_set1_epi32(-kOffset * x[r].sum[block]);
+        sum = add_scaled_dot<T, kKRows>(sum, w, x[r].q + kSlabK * block, _mm256_set1_epi16(1));
+        const float a = x[r].scale[block];
+        acc[r][half] = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(a)), _mm256_cvtepi32_ps(sum), acc[r][half]);
+        if constexpr (kFormat.has_min) {
+          const float as = a * static_cast<float>(x[r].sum[block]);
+          acc[r][half] = _mm256_fmadd_ps(load_f16(m_at + f16_at), _mm256_set1_ps(as), acc[r][half]);
+        }
+      }
+    }
+  }
+}
+
+/// Bytes `i` and `j` of each 32-bit lane as a pair of 16-bit numbers.
+template <bool is_signed>
+__m256i scale_pair(__m256i v, int i, int j) {
+  const __m128i lanes = _mm_setr_epi32(0, 4, 8, 12);
+  if constexpr (is_signed) {  // into the high bytes, then down with the sign
+    const __m128i pick = _mm_set1_epi32(0x00800080 | i << 8 | j << 24);
+    const __m128i places = _mm_or_si128(_mm_slli_epi32(lanes, 8), _mm_slli_epi32(lanes, 24));
+    return _mm256_srai_epi16(_mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_add_epi8(pick, places))), 8);
+  } else {
+    const __m128i pick = _mm_set1_epi32(static_cast<int>(0x80008000u) | i | j << 16);
+    const __m128i places = _mm_or_si128(lanes, _mm_slli_epi32(lanes, 16));
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_add_epi8(pick, places)));
+  }
+}
+
+/// One half of a super-block.
+template <DType T, int rows>
+void add_half_unit256(const std::byte* unit, int half, const ActRow* x, int64_t block, __m256 (*acc)[2]) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kSlabs = kUnitK / kSlabK, kN = kFormat.scale_elems, kVectors = kUnitK / kN / 4;
+  constexpr bool kSigned = kFormat.scale_signed;
+  constexpr int kOffset = is_signed_code(kFormat) ? 0 : kFormat.code_offset;
+  const std::byte* scales_at = unit + kSlabs * kFormat.slab_bytes + half * kHalfBytes;
+  const std::byte* d_at = unit + kSlabs * kFormat.slab_bytes + kFormat.scale_bytes + half * (kGroupF16Bytes / 2);
+  __m256i scales[kVectors], weights[kVectors];  // weights: of the sums of x, mins or scales
+  for (int v = 0; v < kVectors; ++v) {
+    scales[v] = load(scales_at + 64 * v);
+    if constexpr (kFormat.nibble_scales) {
+      weights[v] = and_shifted_left(scales[v], -4, 15);
+      scales[v] = and_shifted_left(scales[v], 0, 15);
+    } else {
+      weights[v] = kFormat.has_min ? load(scales_at + 64 * (kVectors + v)) : scales[v];
+    }
+  }
+  __m256i isum[rows], msum[rows];
+  for (int r = 0; r < rows; ++r) isum[r] = msum[r] = _mm256_setzero_si256();
+#pragma GCC unroll 8
+  for (int s = 0; s < kSlabs; ++s) {
+    __m256i w[kKRows];
+    expand_slab<T>(unit + s * kFormat.slab_bytes + half * kHalfBytes, w);
+    const int8_t* q = nullptr;
+    if constexpr (kN == kSlabK) {
+      const __m256i scale = scale_pair<kSigned>(scales[s / 4], s % 4, s % 4);
+      for (int r = 0; r < rows; ++r) {
+        q = x[r].q + kUnitK * block + kSlabK * s;
+        isum[r] = add_scaled_dot<T, kKRows>(isum[r], w, q, scale);
+      }
+    } else {
+      const int i = s % 2 * 2;
+      const __m256i first = scale_pair<kSigned>(scales[s / 2], i, i);
+      const __m256i second = scale_pair<kSigned>(scales[s / 2], i + 1, i + 1);
+      for (int r = 0; r < rows; ++r) {
+        q = x[r].q + kUnitK * block + kSlabK * s;
+        isum[r] = add_scaled_dot<T, 4>(isum[r], w, q, first);
+        isum[r] = add_scaled_dot<T, 4>(isum[r], w + 4, q + 16, second);
+      }
+    }
+    if constexpr (kFormat.has_min || kOffset != 0) {
+      const __m256i pair = kN == 16 ? scale_pair<kSigned>(weights[s / 2 % kVectors], s % 2 * 2, s % 2 * 2 + 1)
+                                    : scale_pair<kSigned>(weights[s / 4], s % 4, s % 4);
+      for (int r = 0; r < rows; ++r) {
+        const __m256i sums = broadcast_int(x[r].sum + 16 * block + 2 * s);
+        msum[r] = _mm256_add_epi32(msum[r], _mm256_madd_epi16(pair, sums));
+      }
+    }
+  }
+  const __m256 d = load_f16(d_at);
+  for (int r = 0; r < rows; ++r) {
+    const __m256 a = _mm256_set1_ps(x[r].scale[block]);
+    __m256i sum = isum[r];
+    if constexpr (kOffset != 0) sum = _mm256_sub_epi32(sum, _mm256_mullo_epi32(msum[r], _mm256_set1_epi32(kOffset)));
+    __m256 result = _mm256_fmadd_ps(_mm256_mul_ps(d, a), _mm256_cvtepi32_ps(sum), acc[r][half]);
+    if constexpr (kFormat.has_min) {
+      const __m256 dmin = load_f16(d_at + kGroupF16Bytes);
+      result = _mm256_fnmadd_ps(_mm256_mul_ps(dmin, a), _mm256_cvtepi32_ps(msum[r]), result);
+    }
+    acc[r][half] = result;
+  }
+}
+
+template <DType T>
+struct Kernel {
+  static constexpr int kMaxRows = 4;
+  template <int rows>
+  static void tile(const MatmulArgs& args, int64_t group, int64_t first) {
+    constexpr InterleavedFormat kFormat = interleaved_format(T);
+    const int64_t k = args.w.k;
+    const int64_t row_bytes = act_row_bytes(args.x.form, k);
+    const int64_t scale_at = act_scale_offset(args.x.form, k), sum_at = act_sum_offset(args.x.form, k);
+    ActRow x[rows];
+    __m256 acc[rows][2];
+    for (int r = 0; r < rows; ++r) {
+      x[r] = act_row(args.x, row_bytes, scale_at, sum_at, first + r);
+      acc[r][0] = acc[r][1] = _mm256_setzero_ps();
+    }
+    const std::byte* unit = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
+    for (int64_t done = 0; done < k; done += kUnitK, unit += kFormat.unit_bytes) {
+      if constexpr (kFormat.block_elems == kSlabK) {
+        const int64_t rest = (k - done) / kSlabK;
+        add_unit32<T, rows>(unit, static_cast<int>(rest < 8 ? rest : 8), x, done / kSlabK, acc);
+      } else {
+        fetch(unit, kFormat.unit_bytes);
+        for (int half = 0; half < 2; ++half) add_half_unit256<T, rows>(unit, half, x, done / kUnitK, acc);
+      }
+    }
+    for (int r = 0; r < rows; ++r) {
+      for (int half = 0; half < 2; ++half) store(args, group * kNeuronGroup + half * 8, first + r, acc[r][half]);
+    }
+  }
+};
+
+}  // namespace
+
+template <DType T>
+void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
+  run_tiles<Kernel<T>>(args, act_row_bytes(args.x.form, args.x.k), groups);
+}
+template void matmul_interleaved<DType::kQ4_0>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ4_1>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ5_0>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ5_1>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ8_0>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kIQ4_NL>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ2_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ3_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ4_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ5_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ6_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kIQ4_XS>(const MatmulArgs&, RowRange) noexcept;
+
+}  // namespace headrace::avx2

@@ -1,0 +1,272 @@
+// Products of interleaved weights with int8 activations by vpdpbusd: recipes q8x32 and q8x256 (matmul.h), layout
+// kInterleaved16 (interleaved_layout.h). A lane of every vector below is one of the group's 16 neurons.
+//
+// vpdpbusd multiplies unsigned by signed bytes, so codes stay unsigned: with q = code - offset,
+//   sum q * x = sum code * x - offset * sum x,   and the sums of x come with the activations. All of it is exact.
+// Largest values: |isum| of Q6_K before the offset 63 * 127 * 256 * 128 < 2^28.
+#include <immintrin.h>
+
+#include "ops/interleaved_layout.h"
+#include "ops/matmul_kernels.h"
+#include "ops/matmul_row_tiles.h"
+#include "quant/iq4_levels.h"
+
+namespace headrace::avx512 {
+namespace {
+
+constexpr int kKRows = 8;  // k-rows of a slab
+// How far ahead weights are fetched. One row reads 37 lines for every 64 vpdpbusd: the hardware's own prefetcher, which
+// stops at 4 KiB pages, is too late.
+constexpr int64_t kAheadBytes = 4096;
+
+int load_int(const void* p) {
+  int value;
+  __builtin_memcpy(&value, p, 4);
+  return value;
+}
+__m512i broadcast_int(const void* p) { return _mm512_set1_epi32(load_int(p)); }
+__m512 load_f16(const std::byte* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
+__m512i and_shifted_left(__m512i v, int shift, int mask) {
+  const __m512i moved = shift >= 0 ? _mm512_slli_epi16(v, static_cast<unsigned>(shift))
+                                   : _mm512_srli_epi16(v, static_cast<unsigned>(-shift));
+  return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)));
+}
+
+/// What to subtract from codes to get the q of the recipe; levels are kept unsigned by adding 128.
+consteval int offset_of(InterleavedFormat format) { return format.code_is_level ? 128 : format.code_offset; }
+
+void fetch(const std::byte* p, int bytes) {
+  for (int i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char*>(p + kAheadBytes + i), _MM_HINT_T0);
+}
+
+/// The codes of a slab, a vector for each k-row.
+template <DType T>
+void expand_slab(const std::byte* slab, __m512i* w) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kBits = kFormat.code_bits;
+  const auto vector = [slab](int i) { return _mm512_loadu_si512(slab + 64 * i); };
+  if constexpr (kBits == 8) {
+    for (int r = 0; r < kKRows; ++r) w[r] = vector(r);
+  } else if constexpr (kBits == 2 || kBits == 3) {
+    for (int r = 0; r < kKRows; ++r) w[r] = and_shifted_left(vector(r / 4), -2 * (r % 4), 3);
+  } else {
+    for (int r = 0; r < kKRows; ++r) w[r] = and_shifted_left(vector(r / 2), r % 2 * -4, 15);
+  }
+  if constexpr (kBits == 3 || kBits == 5) {
+    constexpr int kTop = kBits - 1;
+    const __m512i high = vector(kTop);  // after 2 or 4 vectors of low bits
+    for (int r = 0; r < kKRows; ++r) w[r] = _mm512_or_si512(w[r], and_shifted_left(high, kTop - r, 1 << kTop));
+  }
+  if constexpr (kBits == 6) {
+    for (int r = 0; r < kKRows; ++r) {
+      w[r] = _mm512_or_si512(w[r], and_shifted_left(vector(4 + r / 4), 4 - 2 * (r % 4), 0x30));
+    }
+  }
+  if constexpr (kFormat.code_is_level) {
+    const __m128i levels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&quant::kIq4Levels));
+    const __m512i table = _mm512_broadcast_i32x4(_mm_xor_si128(levels, _mm_set1_epi8(-128)));
+    for (int r = 0; r < kKRows; ++r) w[r] = _mm512_shuffle_epi8(table, w[r]);
+  }
+}
+
+/// sum + codes of k-rows [first, first + count) times the activations of the slab.
+template <int count>
+__m512i dot(__m512i sum, const __m512i* w, const int8_t* x) {
+  for (int r = 0; r < count; ++r) sum = _mm512_dpbusd_epi32(sum, w[r], broadcast_int(x + 4 * r));
+  return sum;
+}
+
+struct ActRow {
+  const int8_t* q;
+  const float* scale;
+  const int16_t* sum;
+};
+ActRow act_row(const ActView& x, int64_t row_bytes, int64_t scale_at, int64_t sum_at, int64_t r) {
+  const std::byte* record = x.data + r * row_bytes;
+  return {reinterpret_cast<const int8_t*>(record), reinterpret_cast<const float*>(record + scale_at),
+          reinterpret_cast<const int16_t*>(record + sum_at)};
+}
+
+void store(const MatmulArgs& args, int64_t group, int64_t row, __m512 acc) {
+  const int64_t first = group * kNeuronGroup, rest = args.w.n - first;
+  const auto mask = static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
+  if (args.bias != nullptr) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(mask, args.bias + first));
+  _mm512_mask_storeu_ps(args.y + row * args.y_stride + first, mask, acc);
+}
+
+template <DType T, int rows>
+void add_unit32(const std::byte* unit, int blocks, const ActRow* x, int64_t first_block, __m512* acc) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  const std::byte* d_at = unit + blocks * kFormat.slab_bytes;
+  const std::byte* m_at = d_at + blocks * kGroupF16Bytes;
+  for (int b = 0; b < blocks; ++b) {
+    const int64_t block = first_block + b;
+    fetch(unit + b * kFormat.unit_step_bytes, kFormat.unit_step_bytes);
+    __m512i w[kKRows];
+    expand_slab<T>(unit + b * kFormat.slab_bytes, w);
+    const __m512 d = load_f16(d_at + b * kGroupF16Bytes);
+    // Sums of x come as pairs of words: this block's is the low one of an even block, the high one of an odd one.
+    const __m512i offset =
+        _mm512_set1_epi32(block % 2 == 0 ? -offset_of(kFormat) & 0xffff : -offset_of(kFormat) * 65536);
+    for (int r = 0; r < rows; ++r) {
+      __m512i sum = _mm512_setzero_si512();
+      if constexpr (offset_of(kFormat) != 0) {
+        sum = _mm512_dpwssd_epi32(sum, offset, broadcast_int(x[r].sum + block / 2 * 2));
+      }
+      sum = dot<kKRows>(sum, w, x[r].q + kSlabK * block);
+      const float a = x[r].scale[block];
+      acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(a)), _mm512_cvtepi32_ps(sum), acc[r]);
+      if constexpr (kFormat.has_min) {
+        const float as = a * static_cast<float>(x[r].sum[block]);
+        acc[r] = _mm512_fmadd_ps(load_f16(m_at + b * kGroupF16Bytes), _mm512_set1_ps(as), acc[r]);
+      }
+    }
+  }
+}
+
+/// Byte `i` of each lane as a 32-bit number.
+template <bool is_signed>
+__m512i scale_lane(__m512i v, int i) {
+  if constexpr (is_signed) {
+    return _mm512_srai_epi32(_mm512_slli_epi32(v, static_cast<unsigned>(24 - 8 * i)), 24);
+  } else {
+    return _mm512_and_si512(_mm512_srli_epi32(v, static_cast<unsigned>(8 * i)), _mm512_set1_epi32(255));
+  }
+}
+
+/// Bytes `i` and `j` of each lane as a pair of 16-bit numbers.
+template <bool is_signed>
+__m512i scale_pair(__m512i v, int i, int j) {
+  if constexpr (is_signed) {  // into the high bytes, then down with the sign
+    const __m128i pick = _mm_set1_epi32(0x00800080 | i << 8 | j << 24);
+    const __m512i offsets =
+        _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00)));
+    return _mm512_srai_epi16(_mm512_shuffle_epi8(v, offsets), 8);
+  } else {
+    const __m128i pick = _mm_set1_epi32(static_cast<int>(0x80008000u) | i | j << 16);
+    const __m512i offsets =
+        _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x00040004, 0x00080008, 0x000c000c)));
+    return _mm512_shuffle_epi8(v, offsets);
+  }
+}
+
+/// For each slab s: the pair of weights for the sums of its first and last 16 activations.
+template <int scale_elems, bool is_signed>
+__m512i sum_weights(const __m512i* v, int s) {
+  if constexpr (scale_elems == 16) return scale_pair<is_signed>(v[s / 2], s % 2 * 2, s % 2 * 2 + 1);
+  return scale_pair<is_signed>(v[s / 4], s % 4, s % 4);
+}
+
+template <DType T, int rows>
+void add_unit256(const std::byte* unit, const ActRow* x, int64_t block, __m512* acc) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kSlabs = kUnitK / kSlabK, kN = kFormat.scale_elems, kVectors = kUnitK / kN / 4;
+  const std::byte* scales_at = unit + kSlabs * kFormat.slab_bytes;
+  const std::byte* d_at = scales_at + kFormat.scale_bytes;
+  __m512i scales[kVectors], weights[kVectors];  // weights: of the sums of x, mins or scales
+  for (int v = 0; v < kVectors; ++v) {
+    scales[v] = _mm512_loadu_si512(scales_at + 64 * v);
+    if constexpr (kFormat.nibble_scales) {
+      weights[v] = and_shifted_left(scales[v], -4, 15);
+      scales[v] = and_shifted_left(scales[v], 0, 15);
+    } else {
+      weights[v] = kFormat.has_min ? _mm512_loadu_si512(scales_at + 64 * (kVectors + v)) : scales[v];
+    }
+  }
+  __m512i isum[rows];
+  for (int r = 0; r < rows; ++r) isum[r] = _mm512_setzero_si512();
+#pragma GCC unroll 8
+  for (int s = 0; s < kSlabs; ++s) {
+    fetch(unit + s * (kFormat.unit_bytes / kSlabs), kFormat.unit_bytes / kSlabs);
+    __m512i w[kKRows];
+    expand_slab<T>(unit + s * kFormat.slab_bytes, w);
+    if constexpr (kN == kSlabK) {
+      const __m512i scale = scale_lane<kFormat.scale_signed>(scales[s / 4], s % 4);
+      for (int r = 0; r < rows; ++r) {
+        const int8_t* q = x[r].q + kUnitK * block + kSlabK * s;
+        const __m512i sum = dot<kKRows>(_mm512_setzero_si512(), w, q);
+        isum[r] = _mm512_add_epi32(isum[r], _mm512_mullo_epi32(sum, scale));
+      }
+    } else {
+      const __m512i first = scale_lane<kFormat.scale_signed>(scales[s / 2], s % 2 * 2);
+      const __m512i second = scale_lane<kFormat.scale_signed>(scales[s / 2], s % 2 * 2 + 1);
+      for (int r = 0; r < rows; ++r) {
+        const int8_t* q = x[r].q + kUnitK * block + kSlabK * s;
+        const __m512i low = _mm512_mullo_epi32(dot<4>(_mm512_setzero_si512(), w, q), first);
+        const __m512i high = _mm512_mullo_epi32(dot<4>(_mm512_setzero_si512(), w + 4, q + 16), second);
+        isum[r] = _mm512_add_epi32(isum[r], _mm512_add_epi32(low, high));
+      }
+    }
+  }
+  __m512i msum[rows];
+  for (int r = 0; r < rows; ++r) msum[r] = _mm512_setzero_si512();
+#pragma GCC unroll 8
+  for (int s = 0; s < kSlabs; ++s) {
+    const __m512i pair = sum_weights<kN, kFormat.scale_signed>(weights, s);
+    for (int r = 0; r < rows; ++r) {
+      msum[r] = _mm512_dpwssd_epi32(msum[r], pair, broadcast_int(x[r].sum + 16 * block + 2 * s));
+    }
+  }
+  const __m512 d = load_f16(d_at);
+  for (int r = 0; r < rows; ++r) {
+    const __m512 a = _mm512_set1_ps(x[r].scale[block]);
+    if constexpr (kFormat.has_min) {
+      const __m512 dmin = load_f16(d_at + kGroupF16Bytes);
+      acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, a), _mm512_cvtepi32_ps(isum[r]), acc[r]);
+      acc[r] = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, a), _mm512_cvtepi32_ps(msum[r]), acc[r]);
+    } else {
+      const __m512i of_offset = _mm512_mullo_epi32(msum[r], _mm512_set1_epi32(offset_of(kFormat)));
+      const __m512i sum = _mm512_sub_epi32(isum[r], of_offset);
+      acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, a), _mm512_cvtepi32_ps(sum), acc[r]);
+    }
+  }
+}
+
+template <DType T>
+struct Kernel {
+  static constexpr int kMaxRows = 8;
+  template <int rows>
+  static void tile(const MatmulArgs& args, int64_t group, int64_t first) {
+    constexpr InterleavedFormat kFormat = interleaved_format(T);
+    const int64_t k = args.w.k;
+    const int64_t row_bytes = act_row_bytes(args.x.form, k);
+    const int64_t scale_at = act_scale_offset(args.x.form, k), sum_at = act_sum_offset(args.x.form, k);
+    ActRow x[rows];
+    __m512 acc[rows];
+    for (int r = 0; r < rows; ++r) {
+      x[r] = act_row(args.x, row_bytes, scale_at, sum_at, first + r);
+      acc[r] = _mm512_setzero_ps();
+    }
+    const std::byte* unit = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
+    for (int64_t done = 0; done < k; done += kUnitK, unit += kFormat.unit_bytes) {
+      if constexpr (kFormat.block_elems == kSlabK) {
+        const int64_t rest = (k - done) / kSlabK;
+        add_unit32<T, rows>(unit, static_cast<int>(rest < 8 ? rest : 8), x, done / kSlabK, acc);
+      } else {
+        add_unit256<T, rows>(unit, x, done / kUnitK, acc);
+      }
+    }
+    for (int r = 0; r < rows; ++r) store(args, group, first + r, acc[r]);
+  }
+};
+
+}  // namespace
+
+template <DType T>
+void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
+  run_tiles<Kernel<T>>(args, act_row_bytes(args.x.form, args.x.k), groups);
+}
+template void matmul_interleaved<DType::kQ4_0>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ4_1>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ5_0>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ5_1>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ8_0>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kIQ4_NL>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ2_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ3_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ4_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ5_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kQ6_K>(const MatmulArgs&, RowRange) noexcept;
+template void matmul_interleaved<DType::kIQ4_XS>(const MatmulArgs&, RowRange) noexcept;
+
+}  // namespace headrace::avx512

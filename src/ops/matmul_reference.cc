@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/interleaved_layout.h"
+#include "ops/matmul_kernels.h"
+#include "quant/format.h"
+
+namespace headrace::ref {
+namespace {
+
+/// One row of quantised activations.
+struct QuantizedRow {
+  const int8_t* q;
+  const float* scale;
+  const int16_t* sum;
+};
+QuantizedRow quantized_row(const ActView& x, int64_t r) noexcept {
+  const std::byte* record = x.data + r * act_row_bytes(x.form, x.k);
+  return {reinterpret_cast<const int8_t*>(record),
+          reinterpret_cast<const float*>(record + act_scale_offset(x.form, x.k)),
+          reinterpret_cast<const int16_t*>(record + act_sum_offset(x.form, x.k))};
+}
+
+int32_t dot(const int8_t* a, const int8_t* b, int64_t n) noexcept {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// Recipe q8x32: adds the blocks of one unit, the first of them block `first` of the row.
+float add_unit32(const InterleavedFormat& format, const NeuronUnit& w, int blocks, const QuantizedRow& x, int64_t first,
+                 float acc) noexcept {
+  for (int b = 0; b < blocks; ++b) {
+    const float a = x.scale[first + b];
+    const int32_t isum = dot(w.q + 32 * b, x.q + 32 * (first + b), 32);
+    acc = std::fma(w.d[b] * a, static_cast<float>(isum), acc);
+    if (format.has_min) acc = std::fma(w.m[b], a * static_cast<float>(x.sum[first + b]), acc);
+  }
+  return acc;
+}
+
+/// Recipe q8x256: adds super-block `b` of the row.
+float add_unit256(const InterleavedFormat& format, const NeuronUnit& w, const QuantizedRow& x, int64_t b,
+                  float acc) noexcept {
+  const int n = format.scale_elems;
+  int32_t isum = 0, msum = 0;
+  for (int s = 0; s < kUnitK / n; ++s) {
+    isum += w.scale[s] * dot(w.q + s * n, x.q + kUnitK * b + s * n, n);
+    if (!format.has_min) continue;
+    const int16_t* sums = x.sum + 16 * b + s * n / 16;
+    msum += w.min[s] * (n == 16 ? sums[0] : sums[0] + sums[1]);
+  }
+  acc = std::fma(w.d[0] * x.scale[b], static_cast<float>(isum), acc);
+  if (format.has_min) acc = std::fma(-(w.m[0] * x.scale[b]), static_cast<float>(msum), acc);
+  return acc;
+}
+
+/// Sixteen chains, joined pairwise.
+float join_lanes(const float* lanes) noexcept {
+  float sum[16];
+  std::copy_n(lanes, 16, sum);
+  for (int width = 8; width >= 1; width /= 2) {
+    for (int c = 0; c < width; ++c) sum[c] = sum[c] + sum[c + width];
+  }
+  return sum[0];
+}
+
+}  // namespace
+
+void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
+  const WeightView& w = args.w;
+  const InterleavedFormat& format = *find_interleaved(w.dtype);
+  const int64_t group_bytes = interleaved_group_bytes(format, w.k);
+  const int64_t last = std::min(w.n, groups.end * kNeuronGroup);
+  for (int64_t j = groups.begin * kNeuronGroup; j < last; ++j) {
+    const std::byte* unit = w.data + j / kNeuronGroup * group_bytes;
+    for (int64_t r = 0; r < args.x.rows; ++r) args.y[r * args.y_stride + j] = 0.0f;
+    for (int64_t done = 0; done < w.k; done += kUnitK, unit += format.unit_bytes) {
+      const auto blocks = static_cast<int>(std::min<int64_t>(kUnitK, w.k - done) / format.block_elems);
+      NeuronUnit numbers;
+      read_unit(format, unit, blocks, static_cast<int>(j % kNeuronGroup), numbers);
+      for (int64_t r = 0; r < args.x.rows; ++r) {
+        const QuantizedRow x = quantized_row(args.x, r);
+        float& acc = args.y[r * args.y_stride + j];
+        acc = format.block_elems == kSlabK ? add_unit32(format, numbers, blocks, x, done / kSlabK, acc)
+                                           : add_unit256(format, numbers, x, done / kUnitK, acc);
+      }
+    }
+    if (args.bias == nullptr) continue;
+    for (int64_t r = 0; r < args.x.rows; ++r) args.y[r * args.y_stride + j] += args.bias[j];
+  }
+}
+
+void matmul_decoded(const MatmulArgs& args, RowRange groups) noexcept {
+  constexpr int64_t kSlice = 512;  // a multiple of every block and of the sixteen chains
+  constexpr int64_t kRowTile = 32;
+  const WeightView& w = args.w;
+  const BlockFormat& format = *find_format(w.dtype);
+  const DTypeInfo& info = dtype_info(w.dtype);
+  const int64_t row_bytes = w.k / info.block_elems * info.block_bytes;
+  const auto* x = reinterpret_cast<const float*>(args.x.data);
+  const int64_t last = std::min(w.n, groups.end * kNeuronGroup);
+  for (int64_t j = groups.begin * kNeuronGroup; j < last; ++j) {
+    for (int64_t first = 0; first < args.x.rows; first += kRowTile) {
+      const int64_t rows = std::min(kRowTile, args.x.rows - first);
+      float lanes[kRowTile][16]{};
+      for (int64_t done = 0; done < w.k; done += kSlice) {
+        const int64_t count = std::min(kSlice, w.k - done);
+        float values[kSlice];
+        format.decode(w.data + j * row_bytes + done / info.block_elems * info.block_bytes, count, values);
+        for (int64_t r = 0; r < rows; ++r) {
+          const float* row = x + (first + r) * w.k + done;
+          for (int64_t i = 0; i < count; ++i) lanes[r][i % 16] = std::fma(row[i], values[i], lanes[r][i % 16]);
+        }
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        const float sum = join_lanes(lanes[r]);
+        args.y[(first + r) * args.y_stride + j] = args.bias == nullptr ? sum : sum + args.bias[j];
+      }
+    }
+  }
+}
+
+}  // namespace headrace::ref

@@ -1,0 +1,220 @@
+#include "ops/matmul.h"
+
+#include <set>
+
+#include "ops/recipe.h"
+#include "ops/weight_test.h"
+
+namespace headrace {
+namespace {
+
+/// A variant of the product of one type in one layout.
+struct Product {
+  DType dtype;
+  WeightLayout layout;
+  std::string op;
+  OpVariant<MatmulFn> variant;
+  MatmulFn reference;
+  friend void PrintTo(const Product& p, std::ostream* out) { *out << dtype_name(p.dtype) << " " << p.op; }
+};
+
+std::vector<Product> products() {
+  std::vector<Product> all;
+  for (const BlockFormat* format : all_formats()) {
+    for (WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+      const OpTable<MatmulFn>* table = matmul_table(format->dtype, layout);
+      if (table == nullptr) continue;
+      for (const OpVariant<MatmulFn>& v : *table) {
+        all.push_back({format->dtype, layout, std::string(table->name()), v, table->reference().fn});
+      }
+    }
+  }
+  return all;
+}
+
+std::string product_name(const testing::TestParamInfo<Product>& info) {
+  return cat(dtype_name(info.param.dtype), "_", weight_layout_name(info.param.layout), "_",
+             isa_name(info.param.variant.isa));
+}
+
+ActForm act_form(DType dtype, WeightLayout layout) {
+  return layout == WeightLayout::kRows ? ActForm::kF32 : matmul_recipe(Numerics::kPortable, dtype)->act;
+}
+
+/// Activations in a product's form.
+class Activations {
+ public:
+  Activations(ActForm form, const Rows& x) : bytes_(act_row_bytes(form, x.dim()) * x.rows() + 4) {
+    // f32 rows begin off the alignment; the quantised forms promise it.
+    view_ = {form, bytes_.data() + (form == ActForm::kF32 ? 4 : 0), x.rows(), x.dim()};
+    if (form == ActForm::kF32) {
+      std::memcpy(view_.data, x.data(), x.span().size_bytes());
+    } else {
+      const auto& table = form == ActForm::kQ8x32 ? kQuantizeQ8x32 : kQuantizeQ8x256;
+      table.reference().fn({.x = x.data(), .y = view_}, {0, x.rows()});
+    }
+  }
+  [[nodiscard]] const ActView& view() const { return view_; }
+
+ private:
+  AlignedBytes bytes_;
+  ActView view_;
+};
+
+struct Case {
+  int64_t n, k, rows;
+  WeightBits bits = WeightBits::kEncoded;
+  int64_t special = 0;
+  bool bias = false;
+};
+
+class Matmul : public testing::TestWithParam<Product> {
+ protected:
+  void SetUp() override {
+    const Isa isa = GetParam().variant.isa;
+    if (!machine_has(isa)) GTEST_SKIP() << "this processor has no " << isa_name(isa);
+  }
+  /// Least k that the type allows.
+  [[nodiscard]] int64_t step() const { return dtype_info(GetParam().dtype).block_elems; }
+
+  void expect_equal_to_reference(const Case& c) {
+    if (HasFailure()) return;  // one report is enough
+    const Product& p = GetParam();
+    const std::vector<std::byte> file = random_file_rows(p.dtype, c.n, c.k, c.bits, test_seed());
+    const PackedWeights weights(p.dtype, p.layout, c.n, c.k, file);
+    const Rows x = random_rows({.rows = c.rows, .dim = c.k, .special = c.special, .seed = test_seed() + 1});
+    const Activations act(act_form(p.dtype, p.layout), x);
+    const Rows bias = random_rows({.rows = 1, .dim = c.n, .seed = test_seed() + 2});
+    const int64_t stride = c.n + 3, groups = (c.n + kNeuronGroup - 1) / kNeuronGroup;
+    Rows got(c.rows, stride, 1, 123.0f), want(c.rows, stride, 0, 123.0f);
+    MatmulArgs args{.x = act.view(),
+                    .w = weights.view(),
+                    .bias = c.bias ? bias.data() : nullptr,
+                    .y = want.data(),
+                    .y_stride = stride};
+    p.reference(args, {0, groups});
+    args.y = got.data();
+    const int64_t first = TestRandom(test_seed() + static_cast<uint64_t>(c.n)).below(groups + 1);
+    p.variant.fn(args, {first, groups});  // in two parts, the later one first
+    p.variant.fn(args, {0, first});
+    expect_bit_equal({p.op, std::string(isa_name(p.variant.isa)),
+                      cat(dtype_name(p.dtype), " n ", c.n, " k ", c.k, " rows ", c.rows, " bits ",
+                          static_cast<int>(c.bits), " special ", c.special, " bias ", c.bias),
+                      test_seed()},
+                     got.span(), want.span());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, Matmul, testing::ValuesIn(products()), product_name);
+
+TEST_P(Matmul, EqualsReferenceForEveryLength) {
+  std::set<int64_t> lengths{step(), 2 * step(), 3 * step(), 7 * step(), 2304};
+  if (step() == 1) lengths.insert({15, 16, 17, 31, 33, 255, 511, 512, 513, 1039});
+  if (step() == 32) lengths.insert({256, 288, 512, 544, 800});
+  for (int64_t k : lengths) {
+    for (int64_t rows : {1, 2, 3, 5}) expect_equal_to_reference({.n = 17, .k = k, .rows = rows});
+  }
+}
+
+TEST_P(Matmul, EqualsReferenceForEveryShape) {
+  const int64_t k = step() == 256 ? 512 : 352;
+  for (int64_t n : {1, 2, 15, 16, 17, 31, 33}) {
+    for (int64_t rows = 1; rows <= 9; ++rows)
+      expect_equal_to_reference({.n = n, .k = k, .rows = rows, .bias = rows % 2 == 1});
+  }
+  for (int64_t rows : {16, 31, 33, 64, 130}) expect_equal_to_reference({.n = 19, .k = k, .rows = rows, .bias = true});
+  expect_equal_to_reference({.n = 544, .k = k, .rows = 7});
+}
+
+TEST_P(Matmul, EqualsReferenceForBrokenValues) {
+  for (WeightBits bits : {WeightBits::kEncoded, WeightBits::kFinite, WeightBits::kAny}) {
+    for (int64_t special : {0, 3, 1000}) {
+      for (int64_t rows : {1, 4, 11}) {
+        expect_equal_to_reference({.n = 35, .k = 512, .rows = rows, .bits = bits, .special = special});
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, EqualsReferenceWhereRowsTakeSeveralPasses) {
+  expect_equal_to_reference({.n = 5, .k = 8192, .rows = 131});
+}
+
+/// The sum in double and, for the bound, the sum of its terms' magnitudes.
+struct Sum {
+  double value = 0, magnitude = 0;
+  void add(double term) { value += term, magnitude += std::abs(term); }
+};
+
+/// Terms as the quantised recipes have them, from the file's own blocks: one or two a block.
+Sum sum_of_blocks(DType dtype, const std::byte* file, const ActView& x, int64_t row) {
+  const BlockFormat& format = *find_format(dtype);
+  const std::byte* record = x.data + row * act_row_bytes(x.form, x.k);
+  const auto* q = reinterpret_cast<const int8_t*>(record);
+  const auto* scale = reinterpret_cast<const float*>(record + act_scale_offset(x.form, x.k));
+  const int64_t block = dtype_info(dtype).block_elems;
+  Sum sum;
+  for (int64_t b = 0; b < x.k / block; ++b, q += block, file += dtype_info(dtype).block_bytes) {
+    double products = 0, minima = 0;
+    UnpackedBlock32 u;
+    UnpackedBlock256 v;
+    if (block == 32) {
+      format.unpack32(file, u);
+    } else {
+      format.unpack256(file, v);
+    }
+    for (int64_t i = 0; i < block; ++i) {
+      if (block == 32) {
+        products += double{u.d} * u.q[i] * q[i];
+        minima += double{u.m} * q[i];
+      } else {
+        products += double{v.d} * v.scale[i / format.scale_elems] * v.q[i] * q[i];
+        minima -= double{v.dmin} * v.min[i / format.scale_elems] * q[i];
+      }
+    }
+    sum.add(products * double{scale[b]});
+    sum.add(minima * double{scale[b]});
+  }
+  return sum;
+}
+
+Sum sum_of_products(DType dtype, const std::byte* file, const float* x, int64_t k) {
+  std::vector<float> w(static_cast<size_t>(k));
+  find_format(dtype)->decode(file, k, w.data());
+  Sum sum;
+  for (int64_t i = 0; i < k; ++i) sum.add(double{w[static_cast<size_t>(i)]} * double{x[i]});
+  return sum;
+}
+
+// Quantised: each term takes three roundings at most before its fused addition (d * a or a * sum, the integer to f32),
+// and each of 2 * blocks additions rounds a partial sum no larger than the magnitudes together.
+// Floats: each chain has ceil(k / 16) roundings, the tree four.
+// First-order bounds in u = 2^-24; one more u for the terms of higher order (their count times u is below 2^-14).
+TEST_P(Matmul, IsCloseToDouble) {
+  const Product& p = GetParam();
+  const int64_t n = 21, k = 1024, rows = 3;
+  for (WeightBits bits : {WeightBits::kEncoded, WeightBits::kFinite}) {
+    const std::vector<std::byte> file = random_file_rows(p.dtype, n, k, bits, test_seed());
+    const PackedWeights weights(p.dtype, p.layout, n, k, file);
+    // Small, so that random f32 weights near the largest number do not overflow.
+    const Rows x = random_rows({.rows = rows, .dim = k, .low = -1e-4f, .high = 1e-4f, .seed = test_seed()});
+    const Activations act(act_form(p.dtype, p.layout), x);
+    Rows got(rows, n);
+    p.variant.fn({.x = act.view(), .w = weights.view(), .y = got.data(), .y_stride = n}, {0, 2});
+    const bool quantised = p.layout == WeightLayout::kInterleaved16;
+    const auto roundings = static_cast<double>(quantised ? 2 * k / step() + 3 : k / 16 + 4);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t j = 0; j < n; ++j) {
+        const std::byte* row = file.data() + j * file_row_bytes(p.dtype, k);
+        const Sum want =
+            quantised ? sum_of_blocks(p.dtype, row, act.view(), r) : sum_of_products(p.dtype, row, x.row(r), k);
+        // Subnormal results round to the least subnormal instead.
+        const double bound = (roundings + 1) * 0x1p-24 * want.magnitude + roundings * 0x1p-149;
+        ASSERT_LE(std::abs(double{got.row(r)[j]} - want.value), bound)
+            << p.op << " " << dtype_name(p.dtype) << " row " << r << " neuron " << j << " seed " << test_seed();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace
