@@ -1,6 +1,6 @@
 # The Rust static library (tokenizer, chat templates, grammars), always built in release: sanitizer builds share it.
 set(HR_RUST_TARGET_DIR "${CMAKE_SOURCE_DIR}/build/rust" CACHE PATH "Where cargo keeps its build")
-find_program(HR_CARGO NAMES cargo-web cargo REQUIRED)
+find_program(HR_CARGO cargo PATHS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin REQUIRED)
 file(GLOB_RECURSE rust_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/rust/src/*.rs)
 set(rust_lib ${HR_RUST_TARGET_DIR}/release/libheadrace_rust.a)
 add_custom_command(OUTPUT ${rust_lib}
