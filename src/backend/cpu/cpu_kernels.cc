@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "backend/choose_kernel.h"
 #include "backend/cpu/host_memory.h"
@@ -30,23 +31,28 @@ class HostProblemMemory final : public ProblemMemory {
   std::vector<std::unique_ptr<std::byte, Release>> pieces_;
 };
 
-/// The output's bytes after `fn` has done the items in two ranges, so that a kernel that minds the split is found too.
+/// Whether two kernels give the same output bytes. The items are done in two ranges, so that a kernel that minds the
+/// split is found too.
 template <class Args, class Fn, class Make>
-std::vector<std::byte> answer(Fn fn, const Make& make) {
+bool agree(Fn reference, Fn candidate, const Make& make) {
   HostProblemMemory memory;
   const KnownProblem<Args> problem = make(memory);
+  const auto bytes = static_cast<size_t>(problem.output_bytes);
+  const std::byte* const before = memory.place({problem.output, bytes});
   const int64_t items = op_items(problem.args);
-  fn(problem.args, {items / 2, items});
-  fn(problem.args, {0, items / 2});
-  return {problem.output, problem.output + problem.output_bytes};
+  reference(problem.args, {0, items});
+  const std::byte* const want = memory.place({problem.output, bytes});
+  std::memcpy(problem.output, before, bytes);
+  candidate(problem.args, {items / 2, items});
+  candidate(problem.args, {0, items / 2});
+  return std::memcmp(problem.output, want, bytes) == 0;
 }
 
 /// Chooses from `table`: a candidate must solve all of the problems that `makers` make as the reference does.
 template <class Args, class Fn, class... Makers>
 Fn choose(CpuKernels& kernels, std::string op, const OpTable<Fn>& table, Isa isa, const Makers&... makers) {
-  const OpVariant<Fn>& chosen = choose_kernel(table, isa, [&](Fn candidate) {
-    return ((answer<Args>(candidate, makers) == answer<Args>(table.reference().fn, makers)) && ...);
-  });
+  const OpVariant<Fn>& chosen = choose_kernel(
+      table, isa, [&](Fn candidate) { return (agree<Args>(table.reference().fn, candidate, makers) && ...); });
   kernels.names.push_back({.op = std::move(op), .variant = std::string(isa_name(chosen.isa))});
   return chosen.fn;
 }
@@ -75,7 +81,7 @@ void choose_embed(CpuKernels& kernels, Isa isa) {
       for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
         if (matmul_table(format->dtype, layout) == nullptr) continue;
         const auto make = [&](ProblemMemory& m) { return embed_problem(m, kRows, format->dtype, layout); };
-        if (answer<EmbedArgs>(candidate, make) != answer<EmbedArgs>(kEmbed.reference().fn, make)) return false;
+        if (!agree<EmbedArgs>(kEmbed.reference().fn, candidate, make)) return false;
       }
     }
     return true;
