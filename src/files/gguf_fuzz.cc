@@ -3,8 +3,9 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/error.h"
+#include "files/chat_template_files.h"
 #include "files/gguf.h"
-#include "files/model_files.h"
 
 namespace {
 using namespace headrace;
