@@ -13,7 +13,7 @@ import sys
 
 TEXT_SUFFIXES = {".cc", ".h", ".c", ".rs", ".py", ".md", ".cmake", ".txt", ".toml", ".json", ".svg", ".sh", ""}
 # Flags of other programs that the documentation shows.
-FOREIGN_FLAGS = {"--seconds", "--no-deps", "--preset", "--target", "--build", "--parallel"}
+FOREIGN_FLAGS = {"--gtest_filter", "--preset", "--target", "--build", "--parallel"}
 # Split in two so that this file does not hold what it looks for.
 MACHINE_NAMES = re.compile("|".join((
     r"(?<![\w./-])/(?:wo" r"rk|ro" r"ot|ho" r"me)/\w",
@@ -96,7 +96,7 @@ def check_docs(root, faults):
     for path in [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]:
         text = path.read_text()
         name = path.relative_to(root)
-        for match in re.finditer(r"(?<![\w-])--[a-z][a-z0-9-]+", text):
+        for match in re.finditer(r"(?<![\w-])--[a-z][a-z0-9_-]+", text):
             if match.group(0) not in flags:
                 faults.append(f"{name}:{line_of(text, match.start())}: no option {match.group(0)} exists")
         for match in re.finditer(r"\]\((?!https?://|#)([^)#\s]+)", text):
