@@ -79,31 +79,15 @@ bool is_known_extra(std::string_view name, const ArchSpec& spec) {
          (spec.tied_output && name == "lm_head.weight");
 }
 
-}  // namespace
-
-ArchSpec make_arch_spec(const ModelFiles& files) {
-  const ArchEntry& arch = find_arch(files);
-  refuse_quantised_checkpoint(files);
-  ArchSpec spec = arch.make(files);
-  check_no_unknown_tensors(files, spec);
-  return spec;
+const std::string& file_name_of(const ModelFiles& files, const TensorSpec& tensor) {
+  return files.format() == ModelFormat::kGguf ? tensor.name : tensor.hf_name;
 }
 
-TensorView find_spec_tensor(const ModelFiles& files, const TensorSpec& tensor) {
-  const std::string& name = files.format() == ModelFormat::kGguf ? tensor.name : tensor.hf_name;
-  const TensorView* found = files.find(name);
-  if (found == nullptr) throw LoadError(files.path(), cat(name, ": missing, expected ", shape_text(tensor.shape)));
-  if (found->shape != tensor.shape) {
-    throw LoadError(files.path(),
-                    cat(name, ": shape ", shape_text(found->shape), ", expected ", shape_text(tensor.shape)));
-  }
-  return *found;
-}
-
-void check_no_unknown_tensors(const ModelFiles& files, const ArchSpec& spec) {
+void check_tensors(const ModelFiles& files, const ArchSpec& spec) {
   std::unordered_set<std::string_view> known;
   for (const TensorSpec& tensor : spec.tensors) {
-    known.insert(files.format() == ModelFormat::kGguf ? tensor.name : tensor.hf_name);
+    known.insert(file_name_of(files, tensor));
+    (void)find_spec_tensor(files, tensor);
   }
   for (const NamedTensor& tensor : files.tensors()) {
     if (!known.contains(tensor.name) && !is_known_extra(tensor.name, spec)) {
@@ -113,6 +97,27 @@ void check_no_unknown_tensors(const ModelFiles& files, const ArchSpec& spec) {
                       ErrorCode::kUnsupported);
     }
   }
+}
+
+}  // namespace
+
+ArchSpec make_arch_spec(const ModelFiles& files) {
+  const ArchEntry& arch = find_arch(files);
+  refuse_quantised_checkpoint(files);
+  ArchSpec spec = arch.make(files);
+  check_tensors(files, spec);
+  return spec;
+}
+
+TensorView find_spec_tensor(const ModelFiles& files, const TensorSpec& tensor) {
+  const std::string& name = file_name_of(files, tensor);
+  const TensorView* found = files.find(name);
+  if (found == nullptr) throw LoadError(files.path(), cat(name, ": missing, expected ", shape_text(tensor.shape)));
+  if (found->shape != tensor.shape) {
+    throw LoadError(files.path(),
+                    cat(name, ": shape ", shape_text(found->shape), ", expected ", shape_text(tensor.shape)));
+  }
+  return *found;
 }
 
 }  // namespace headrace

@@ -23,16 +23,13 @@ struct ArchEntry {
 
 [[nodiscard]] std::span<const ArchEntry* const> all_archs() noexcept;
 
-/// The spec of a model. Throws LoadError where the architecture or the quantisation is unknown (naming those that are
-/// known) or a field or tensor does not fit.
+/// The spec of a model, checked against its tensors. Throws LoadError where the architecture or the quantisation is
+/// unknown (naming those that are known), a field or tensor does not fit, or the files hold a tensor that the spec does
+/// not know (a bias, say, that would silently be left out).
 [[nodiscard]] ArchSpec make_arch_spec(const ModelFiles& files);
 
 /// The tensor of the spec in the files, its shape checked; throws LoadError where it is missing or has another shape.
 [[nodiscard]] TensorView find_spec_tensor(const ModelFiles& files, const TensorSpec& tensor);
-
-/// Throws LoadError for a tensor of the files that the spec does not know (a bias, say, that would silently be left
-/// out).
-void check_no_unknown_tensors(const ModelFiles& files, const ArchSpec& spec);
 
 }  // namespace headrace
 
