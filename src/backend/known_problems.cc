@@ -149,7 +149,7 @@ std::vector<std::byte> slab(const KvLayout& layout, int64_t blocks) {
 }  // namespace
 
 KnownProblem<EmbedArgs> embed_problem(ProblemMemory& memory, ProblemSize size, DType dtype, WeightLayout layout) {
-  constexpr int64_t kVocab = 21;
+  constexpr TokenId kVocab = 21;
   const int64_t k = weight_width(dtype, layout, size.widths);
   auto problem = with_output<EmbedArgs>(memory, size.rows * k * kFloat);
   std::vector<TokenId> tokens = ramp(size.rows, 3, 8);

@@ -45,22 +45,25 @@ class Device final : public ProblemMemory {
   std::vector<DeviceBuffer> pieces_;
 };
 
-/// Answers of the reference kernels on one thread, and of the device under test.
-class Both {
+/// Compares the answers of devices with those of the reference kernels on one thread.
+class Comparison {
  public:
-  explicit Both(Backend& tested)
-      : one_thread_(1), reference_backend_(make_cpu_backend(one_thread_, Isa::kRef)), tested_(tested) {}
+  explicit Comparison(std::vector<Backend*> tested)
+      : one_thread_(1), reference_backend_(make_cpu_backend(one_thread_, Isa::kRef)), tested_(std::move(tested)) {}
 
   template <class Args, class Make>
   void expect_equal(const std::string& what, OpEntry<Args> OpEntries::*entry, const Make& make) {
-    ASSERT_NE(tested_.ops().*entry, nullptr) << what;
     const std::vector<std::byte> want = solve(*reference_backend_, entry, make);
-    const std::vector<std::byte> got = solve(tested_, entry, make);
-    ASSERT_EQ(got.size(), want.size());
-    const auto [first, other] = std::mismatch(got.begin(), got.end(), want.begin());
-    EXPECT_TRUE(first == got.end()) << what << " on " << tested_.name() << ": byte " << first - got.begin() << " of "
-                                    << got.size();
+    for (size_t i = 0; i < tested_.size(); ++i) {
+      ASSERT_NE(tested_[i]->ops().*entry, nullptr) << what;
+      const std::vector<std::byte> got = solve(*tested_[i], entry, make);
+      ASSERT_EQ(got.size(), want.size());
+      const auto [first, other] = std::mismatch(got.begin(), got.end(), want.begin());
+      EXPECT_TRUE(first == got.end()) << what << " on " << tested_[i]->name() << " " << i << ": byte "
+                                      << first - got.begin() << " of " << got.size();
+    }
   }
+  [[nodiscard]] const std::vector<Backend*>& tested() const noexcept { return tested_; }
 
  private:
   template <class Args, class Make>
@@ -71,58 +74,60 @@ class Both {
 
   ComputePool one_thread_;
   std::unique_ptr<Backend> reference_backend_;
-  Backend& tested_;
+  const std::vector<Backend*> tested_;
 };
 
 /// Every operator, with one row, with a few, and with enough of them to be split over threads.
-void expect_all_equal(Backend& backend) {
-  Both both(backend);
+void expect_all_equal(Comparison& comparison) {
   for (const ProblemSize size :
        {ProblemSize{.rows = 1}, ProblemSize{.rows = 7}, ProblemSize{.rows = 64, .widths = 8}}) {
-    both.expect_equal("rms_norm", &OpEntries::rms_norm, [&](ProblemMemory& m) { return rms_norm_problem(m, size); });
-    both.expect_equal("add", &OpEntries::add, [&](ProblemMemory& m) { return add_problem(m, size); });
-    both.expect_equal("silu_mul", &OpEntries::silu_mul, [&](ProblemMemory& m) { return silu_mul_problem(m, size); });
-    both.expect_equal("gather_rows", &OpEntries::gather_rows,
-                      [&](ProblemMemory& m) { return gather_rows_problem(m, size); });
-    both.expect_equal("rope_table", &OpEntries::rope_table,
-                      [&](ProblemMemory& m) { return rope_table_problem(m, size); });
+    comparison.expect_equal("rms_norm", &OpEntries::rms_norm,
+                            [&](ProblemMemory& m) { return rms_norm_problem(m, size); });
+    comparison.expect_equal("add", &OpEntries::add, [&](ProblemMemory& m) { return add_problem(m, size); });
+    comparison.expect_equal("silu_mul", &OpEntries::silu_mul,
+                            [&](ProblemMemory& m) { return silu_mul_problem(m, size); });
+    comparison.expect_equal("gather_rows", &OpEntries::gather_rows,
+                            [&](ProblemMemory& m) { return gather_rows_problem(m, size); });
+    comparison.expect_equal("rope_table", &OpEntries::rope_table,
+                            [&](ProblemMemory& m) { return rope_table_problem(m, size); });
     for (const RopeLayout layout : {RopeLayout::kHalfSplit, RopeLayout::kInterleaved}) {
-      both.expect_equal("rope", &OpEntries::rope, [&](ProblemMemory& m) { return rope_problem(m, size, layout); });
+      comparison.expect_equal("rope", &OpEntries::rope,
+                              [&](ProblemMemory& m) { return rope_problem(m, size, layout); });
     }
     for (const ActForm form : {ActForm::kQ8x32, ActForm::kQ8x256}) {
-      both.expect_equal("quantize", &OpEntries::quantize,
-                        [&](ProblemMemory& m) { return quantize_problem(m, size, form); });
+      comparison.expect_equal("quantize", &OpEntries::quantize,
+                              [&](ProblemMemory& m) { return quantize_problem(m, size, form); });
     }
     for (const DType kv : {DType::kF32, DType::kF16}) {
-      both.expect_equal("kv_write", &OpEntries::kv_write,
-                        [&](ProblemMemory& m) { return kv_write_problem(m, size, kv); });
+      comparison.expect_equal("kv_write", &OpEntries::kv_write,
+                              [&](ProblemMemory& m) { return kv_write_problem(m, size, kv); });
     }
   }
   for (const ProblemSize size : {ProblemSize{.rows = 1}, ProblemSize{.rows = 9, .widths = 2}}) {
     for (const DType kv : {DType::kF32, DType::kF16}) {
       for (const int32_t window : {0, 45}) {
-        both.expect_equal("attention", &OpEntries::attention,
-                          [&](ProblemMemory& m) { return attention_problem(m, size, kv, window); });
+        comparison.expect_equal("attention", &OpEntries::attention,
+                                [&](ProblemMemory& m) { return attention_problem(m, size, kv, window); });
       }
     }
   }
 }
 
-void expect_all_weights_equal(Backend& backend) {
-  Both both(backend);
+void expect_all_weights_equal(Comparison& comparison) {
   int products = 0;
   for (const BlockFormat* const format : all_formats()) {
     for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
       const DType dtype = format->dtype;
-      EXPECT_EQ(backend.has_matmul(dtype, layout), matmul_table(dtype, layout) != nullptr) << dtype_name(dtype);
-      if (!backend.has_matmul(dtype, layout)) continue;
+      const bool has_table = matmul_table(dtype, layout) != nullptr;
+      for (const Backend* backend : comparison.tested()) EXPECT_EQ(backend->has_matmul(dtype, layout), has_table);
+      if (!has_table) continue;
       ++products;
       const std::string what = cat(dtype_name(dtype), " ", weight_layout_name(layout));
       for (const ProblemSize size : {ProblemSize{.rows = 1}, ProblemSize{.rows = 9, .widths = 3}}) {
-        both.expect_equal("matmul " + what, &OpEntries::matmul,
-                          [&](ProblemMemory& m) { return matmul_problem(m, size, dtype, layout); });
-        both.expect_equal("embed " + what, &OpEntries::embed,
-                          [&](ProblemMemory& m) { return embed_problem(m, size, dtype, layout); });
+        comparison.expect_equal("matmul " + what, &OpEntries::matmul,
+                                [&](ProblemMemory& m) { return matmul_problem(m, size, dtype, layout); });
+        comparison.expect_equal("embed " + what, &OpEntries::embed,
+                                [&](ProblemMemory& m) { return embed_problem(m, size, dtype, layout); });
       }
     }
   }
@@ -131,20 +136,26 @@ void expect_all_weights_equal(Backend& backend) {
 
 TEST(OpEntries, FakedevGivesTheBitsOfTheProcessor) {
   const std::unique_ptr<Backend> fakedev = make_fakedev_backend(int64_t{64} << 20);
-  expect_all_equal(*fakedev);
-  expect_all_weights_equal(*fakedev);
+  Comparison comparison({fakedev.get()});
+  expect_all_equal(comparison);
+  expect_all_weights_equal(comparison);
 }
 
 class OpEntriesOnCpu : public testing::TestWithParam<Isa> {};
 
 TEST_P(OpEntriesOnCpu, GivesTheBitsOfTheReferenceOnAnyNumberOfThreads) {
   if (!machine_has(GetParam())) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+  std::vector<std::unique_ptr<ComputePool>> pools;
+  std::vector<std::unique_ptr<Backend>> backends;
+  std::vector<Backend*> tested;
   for (const int threads : {1, 2, 3}) {
-    ComputePool pool(threads);
-    const std::unique_ptr<Backend> cpu = make_cpu_backend(pool, GetParam());
-    expect_all_equal(*cpu);
-    expect_all_weights_equal(*cpu);
+    pools.push_back(std::make_unique<ComputePool>(threads));
+    backends.push_back(make_cpu_backend(*pools.back(), GetParam()));
+    tested.push_back(backends.back().get());
   }
+  Comparison comparison(tested);
+  expect_all_equal(comparison);
+  expect_all_weights_equal(comparison);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, OpEntriesOnCpu, testing::ValuesIn(kAllIsas),
