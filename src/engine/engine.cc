@@ -27,10 +27,14 @@ int32_t blocks_of(int64_t tokens) { return static_cast<int32_t>((tokens + kBlock
 
 }  // namespace
 
-DType kv_dtype_of(Numerics numerics) noexcept { return numerics == Numerics::kExact ? DType::kF32 : DType::kF16; }
+DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec& spec) {
+  const auto is_f32 = [&](const TensorSpec& tensor) { return find_spec_tensor(files, tensor).dtype == DType::kF32; };
+  const bool f32_weights = std::all_of(spec.tensors.begin(), spec.tensors.end(), is_f32);
+  return numerics == Numerics::kExact || f32_weights ? DType::kF32 : DType::kF16;
+}
 
 Engine::Engine(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress)
-    : spec_(make_arch_spec(files)), kv_dtype_(kv_dtype_of(config.numerics)), pool_(config.threads) {
+    : spec_(make_arch_spec(files)), kv_dtype_(choose_kv_dtype(config.numerics, files, spec_)), pool_(config.threads) {
   build_backend(config);
   max_model_len_ = choose_model_len(config);
   build_stages(files, config, progress);

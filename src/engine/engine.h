@@ -29,8 +29,8 @@ struct EngineConfig {
   BackendKind backend = BackendKind::kCpu;
 };
 
-/// KV cache type of a way of counting: f32 where results must be exact, else f16.
-[[nodiscard]] DType kv_dtype_of(Numerics numerics) noexcept;
+/// KV cache type of a model: f32 where results must be exact or the weights themselves are f32, else f16.
+[[nodiscard]] DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec& spec);
 
 /// A model on this machine: stages, executor and composer, driven one step at a time. Threading: one thread.
 class Engine {
