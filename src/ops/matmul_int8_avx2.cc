@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kKRows = 8;              // k-rows of a slab
 constexpr int kHalfBytes = 32;         // 8 neurons of a k-row
-constexpr int64_t kAheadBytes = 4096;  // how far ahead weights are fetched
+constexpr int64_t kAheadBytes = 2048;  // how far ahead weights are fetched
 
 consteval bool is_signed_code(InterleavedFormat format) { return format.code_bits == 8 || format.code_is_level; }
 /// k-rows whose products fit into 16 bits.
@@ -98,15 +98,22 @@ __m256i add_scaled_dot(__m256i sum, const __m256i* w, const int8_t* x, __m256i s
   return sum;
 }
 
-struct ActRow {
-  const int8_t* q;
-  const float* scale;
-  const int16_t* sum;
+/// The records of a tile's rows, and where scales and sums begin in each.
+template <int rows>
+struct Acts {
+  const std::byte* row[rows];
+  int64_t scale_at, sum_at;
 };
-ActRow act_row(const ActView& x, int64_t row_bytes, int64_t scale_at, int64_t sum_at, int64_t r) {
-  const std::byte* record = x.data + r * row_bytes;
-  return {reinterpret_cast<const int8_t*>(record), reinterpret_cast<const float*>(record + scale_at),
-          reinterpret_cast<const int16_t*>(record + sum_at)};
+const int8_t* codes_of(const std::byte* record, int64_t i) { return reinterpret_cast<const int8_t*>(record) + i; }
+float load_f32(const std::byte* p) {
+  float value;
+  __builtin_memcpy(&value, p, 4);
+  return value;
+}
+int load_i16(const std::byte* p) {
+  int16_t value;
+  __builtin_memcpy(&value, p, 2);
+  return value;
 }
 
 /// Stores the 8 neurons from `first` on, as far as the matrix has them.
@@ -120,28 +127,32 @@ void store(const MatmulArgs& args, int64_t first, int64_t row, __m256 acc) {
 }
 
 template <DType T, int rows>
-void add_unit32(const std::byte* unit, int blocks, const ActRow* x, int64_t first_block, __m256 (*acc)[2]) {
+void add_unit32(const std::byte* unit, int blocks, const Acts<rows>& x, int64_t first_block, __m256 (*acc)[2]) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   constexpr int kOffset = is_signed_code(kFormat) ? 0 : kFormat.code_offset;
   const std::byte* d_at = unit + blocks * kFormat.slab_bytes;
   const std::byte* m_at = d_at + blocks * kGroupF16Bytes;
   for (int b = 0; b < blocks; ++b) {
     const int64_t block = first_block + b;
+    const int64_t scale_at = x.scale_at + 4 * block, sum_at = x.sum_at + 2 * block;
     fetch(unit + b * kFormat.unit_step_bytes, kFormat.unit_step_bytes);
     for (int half = 0; half < 2; ++half) {
       const int f16_at = b * kGroupF16Bytes + half * (kGroupF16Bytes / 2);
       __m256i w[kKRows];
       expand_slab<T>(unit + b * kFormat.slab_bytes + half * kHalfBytes, w);
       const __m256 d = load_f16(d_at + f16_at);
+#pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        __m256i sum = _mm256_set1_epi32(-kOffset * x[r].sum[block]);
-        sum = add_scaled_dot<T, kKRows>(sum, w, x[r].q + kSlabK * block, _mm256_set1_epi16(1));
-        const float a = x[r].scale[block];
-        acc[r][half] = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(a)), _mm256_cvtepi32_ps(sum), acc[r][half]);
+        __m256i sum = _mm256_setzero_si256();
+        if constexpr (kOffset != 0) sum = _mm256_set1_epi32(-kOffset * load_i16(x.row[r] + sum_at));
+        sum = add_scaled_dot<T, kKRows>(sum, w, codes_of(x.row[r], kSlabK * block), _mm256_set1_epi16(1));
+        const float a = load_f32(x.row[r] + scale_at);
+        __m256 result = _mm256_fmadd_ps(_mm256_mul_ps(d, _mm256_set1_ps(a)), _mm256_cvtepi32_ps(sum), acc[r][half]);
         if constexpr (kFormat.has_min) {
-          const float as = a * static_cast<float>(x[r].sum[block]);
-          acc[r][half] = _mm256_fmadd_ps(load_f16(m_at + f16_at), _mm256_set1_ps(as), acc[r][half]);
+          const float as = a * static_cast<float>(load_i16(x.row[r] + sum_at));
+          result = _mm256_fmadd_ps(load_f16(m_at + f16_at), _mm256_set1_ps(as), result);
         }
+        acc[r][half] = result;
       }
     }
   }
@@ -164,58 +175,54 @@ __m256i scale_pair(__m256i v, int i, int j) {
 
 /// One half of a super-block.
 template <DType T, int rows>
-void add_half_unit256(const std::byte* unit, int half, const ActRow* x, int64_t block, __m256 (*acc)[2]) {
+void add_half_unit256(const std::byte* unit, int half, const Acts<rows>& x, int64_t block, __m256 (*acc)[2]) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   constexpr int kSlabs = kUnitK / kSlabK, kN = kFormat.scale_elems, kVectors = kUnitK / kN / 4;
   constexpr bool kSigned = kFormat.scale_signed;
   constexpr int kOffset = is_signed_code(kFormat) ? 0 : kFormat.code_offset;
   const std::byte* scales_at = unit + kSlabs * kFormat.slab_bytes + half * kHalfBytes;
   const std::byte* d_at = unit + kSlabs * kFormat.slab_bytes + kFormat.scale_bytes + half * (kGroupF16Bytes / 2);
-  __m256i scales[kVectors], weights[kVectors];  // weights: of the sums of x, mins or scales
-  for (int v = 0; v < kVectors; ++v) {
-    scales[v] = load(scales_at + 64 * v);
-    if constexpr (kFormat.nibble_scales) {
-      weights[v] = and_shifted_left(scales[v], -4, 15);
-      scales[v] = and_shifted_left(scales[v], 0, 15);
-    } else {
-      weights[v] = kFormat.has_min ? load(scales_at + 64 * (kVectors + v)) : scales[v];
-    }
-  }
+  constexpr int kSlabsOfVector = kSlabs / kVectors, kFetched = kFormat.unit_bytes / (2 * kSlabs);
   __m256i isum[rows], msum[rows];
   for (int r = 0; r < rows; ++r) isum[r] = msum[r] = _mm256_setzero_si256();
-#pragma GCC unroll 8
-  for (int s = 0; s < kSlabs; ++s) {
-    __m256i w[kKRows];
-    expand_slab<T>(unit + s * kFormat.slab_bytes + half * kHalfBytes, w);
-    const int8_t* q = nullptr;
-    if constexpr (kN == kSlabK) {
-      const __m256i scale = scale_pair<kSigned>(scales[s / 4], s % 4, s % 4);
-      for (int r = 0; r < rows; ++r) {
-        q = x[r].q + kUnitK * block + kSlabK * s;
-        isum[r] = add_scaled_dot<T, kKRows>(isum[r], w, q, scale);
-      }
-    } else {
-      const int i = s % 2 * 2;
-      const __m256i first = scale_pair<kSigned>(scales[s / 2], i, i);
-      const __m256i second = scale_pair<kSigned>(scales[s / 2], i + 1, i + 1);
-      for (int r = 0; r < rows; ++r) {
-        q = x[r].q + kUnitK * block + kSlabK * s;
-        isum[r] = add_scaled_dot<T, 4>(isum[r], w, q, first);
-        isum[r] = add_scaled_dot<T, 4>(isum[r], w + 4, q + 16, second);
-      }
+  for (int v = 0; v < kVectors; ++v) {
+    __m256i scales = load(scales_at + 64 * v), weights = scales;  // weights: of the sums of x
+    if constexpr (kFormat.nibble_scales) {
+      weights = and_shifted_left(scales, -4, 15);
+      scales = and_shifted_left(scales, 0, 15);
+    } else if constexpr (kFormat.has_min) {
+      weights = load(scales_at + 64 * (kVectors + v));
     }
-    if constexpr (kFormat.has_min || kOffset != 0) {
-      const __m256i pair = kN == 16 ? scale_pair<kSigned>(weights[s / 2 % kVectors], s % 2 * 2, s % 2 * 2 + 1)
-                                    : scale_pair<kSigned>(weights[s / 4], s % 4, s % 4);
+#pragma GCC unroll 4
+    for (int i = 0; i < kSlabsOfVector; ++i) {
+      const int s = v * kSlabsOfVector + i;
+      const int64_t x_at = kUnitK * block + kSlabK * s, sum_at = x.sum_at + 32 * block + 4 * s;
+      fetch(unit + (half * kSlabs + s) * kFetched, kFetched);
+      __m256i w[kKRows];
+      expand_slab<T>(unit + s * kFormat.slab_bytes + half * kHalfBytes, w);
+      // The slab's scale or two, and what multiplies the sums of its first and last 16 activations.
+      const int first = kN == 16 ? 2 * i : i, second = kN == 16 ? 2 * i + 1 : i;
+      const __m256i first_scale = scale_pair<kSigned>(scales, first, first);
+      const __m256i second_scale = scale_pair<kSigned>(scales, second, second);
+#pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        const __m256i sums = broadcast_int(x[r].sum + 16 * block + 2 * s);
-        msum[r] = _mm256_add_epi32(msum[r], _mm256_madd_epi16(pair, sums));
+        const int8_t* q = codes_of(x.row[r], x_at);
+        if constexpr (kN == kSlabK) {
+          isum[r] = add_scaled_dot<T, kKRows>(isum[r], w, q, first_scale);
+        } else {
+          isum[r] = add_scaled_dot<T, 4>(isum[r], w, q, first_scale);
+          isum[r] = add_scaled_dot<T, 4>(isum[r], w + 4, q + 16, second_scale);
+        }
+        if constexpr (kFormat.has_min || kOffset != 0) {
+          const __m256i pair = scale_pair<kSigned>(weights, first, second);
+          msum[r] = _mm256_add_epi32(msum[r], _mm256_madd_epi16(pair, broadcast_int(x.row[r] + sum_at)));
+        }
       }
     }
   }
   const __m256 d = load_f16(d_at);
   for (int r = 0; r < rows; ++r) {
-    const __m256 a = _mm256_set1_ps(x[r].scale[block]);
+    const __m256 a = _mm256_set1_ps(load_f32(x.row[r] + x.scale_at + 4 * block));
     __m256i sum = isum[r];
     if constexpr (kOffset != 0) sum = _mm256_sub_epi32(sum, _mm256_mullo_epi32(msum[r], _mm256_set1_epi32(kOffset)));
     __m256 result = _mm256_fmadd_ps(_mm256_mul_ps(d, a), _mm256_cvtepi32_ps(sum), acc[r][half]);
@@ -235,11 +242,12 @@ struct Kernel {
     constexpr InterleavedFormat kFormat = interleaved_format(T);
     const int64_t k = args.w.k;
     const int64_t row_bytes = act_row_bytes(args.x.form, k);
-    const int64_t scale_at = act_scale_offset(args.x.form, k), sum_at = act_sum_offset(args.x.form, k);
-    ActRow x[rows];
+    Acts<rows> x;
+    x.scale_at = act_scale_offset(args.x.form, k);
+    x.sum_at = act_sum_offset(args.x.form, k);
     __m256 acc[rows][2];
     for (int r = 0; r < rows; ++r) {
-      x[r] = act_row(args.x, row_bytes, scale_at, sum_at, first + r);
+      x.row[r] = args.x.data + (first + r) * row_bytes;
       acc[r][0] = acc[r][1] = _mm256_setzero_ps();
     }
     const std::byte* unit = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
@@ -248,7 +256,6 @@ struct Kernel {
         const int64_t rest = (k - done) / kSlabK;
         add_unit32<T, rows>(unit, static_cast<int>(rest < 8 ? rest : 8), x, done / kSlabK, acc);
       } else {
-        fetch(unit, kFormat.unit_bytes);
         for (int half = 0; half < 2; ++half) add_half_unit256<T, rows>(unit, half, x, done / kUnitK, acc);
       }
     }

@@ -15,13 +15,23 @@ namespace headrace::avx512 {
 namespace {
 
 constexpr int kKRows = 8;  // k-rows of a slab
-// How far ahead weights are fetched. One row reads 37 lines for every 64 vpdpbusd: the hardware's own prefetcher, which
-// stops at 4 KiB pages, is too late.
-constexpr int64_t kAheadBytes = 4096;
+// How far ahead weights are fetched. The hardware's own prefetcher stops at pages of 4 KiB and is too late for one row,
+// which reads 37 lines for every 64 vpdpbusd. Of 1.5 to 10 KiB, 1.5 to 3 were best (Emerald Rapids; 10 KiB lost 15 %).
+constexpr int64_t kAheadBytes = 2048;
 
 int load_int(const void* p) {
   int value;
   __builtin_memcpy(&value, p, 4);
+  return value;
+}
+float load_f32(const std::byte* p) {
+  float value;
+  __builtin_memcpy(&value, p, 4);
+  return value;
+}
+int load_i16(const std::byte* p) {
+  int16_t value;
+  __builtin_memcpy(&value, p, 2);
   return value;
 }
 __m512i broadcast_int(const void* p) { return _mm512_set1_epi32(load_int(p)); }
@@ -76,16 +86,13 @@ __m512i dot(__m512i sum, const __m512i* w, const int8_t* x) {
   return sum;
 }
 
-struct ActRow {
-  const int8_t* q;
-  const float* scale;
-  const int16_t* sum;
+/// The records of a tile's rows, and where scales and sums begin in each.
+template <int rows>
+struct Acts {
+  const std::byte* row[rows];
+  int64_t scale_at, sum_at;
 };
-ActRow act_row(const ActView& x, int64_t row_bytes, int64_t scale_at, int64_t sum_at, int64_t r) {
-  const std::byte* record = x.data + r * row_bytes;
-  return {reinterpret_cast<const int8_t*>(record), reinterpret_cast<const float*>(record + scale_at),
-          reinterpret_cast<const int16_t*>(record + sum_at)};
-}
+const int8_t* codes_of(const std::byte* record, int64_t i) { return reinterpret_cast<const int8_t*>(record) + i; }
 
 void store(const MatmulArgs& args, int64_t group, int64_t row, __m512 acc) {
   const int64_t first = group * kNeuronGroup, rest = args.w.n - first;
@@ -95,12 +102,13 @@ void store(const MatmulArgs& args, int64_t group, int64_t row, __m512 acc) {
 }
 
 template <DType T, int rows>
-void add_unit32(const std::byte* unit, int blocks, const ActRow* x, int64_t first_block, __m512* acc) {
+void add_unit32(const std::byte* unit, int blocks, const Acts<rows>& x, int64_t first_block, __m512* acc) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const std::byte* d_at = unit + blocks * kFormat.slab_bytes;
   const std::byte* m_at = d_at + blocks * kGroupF16Bytes;
   for (int b = 0; b < blocks; ++b) {
     const int64_t block = first_block + b;
+    const int64_t scale_at = x.scale_at + 4 * block, sum_at = x.sum_at + 2 * block, pair_at = sum_at - block % 2 * 2;
     fetch(unit + b * kFormat.unit_step_bytes, kFormat.unit_step_bytes);
     __m512i w[kKRows];
     expand_slab<T>(unit + b * kFormat.slab_bytes, w);
@@ -108,17 +116,18 @@ void add_unit32(const std::byte* unit, int blocks, const ActRow* x, int64_t firs
     // Sums of x come as pairs of words: this block's is the low one of an even block, the high one of an odd one.
     const __m512i offset =
         _mm512_set1_epi32(block % 2 == 0 ? -offset_of(kFormat) & 0xffff : -offset_of(kFormat) * 65536);
+#pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       __m512i sum = _mm512_setzero_si512();
       if constexpr (offset_of(kFormat) != 0) {
-        sum = _mm512_dpwssd_epi32(sum, offset, broadcast_int(x[r].sum + block / 2 * 2));
+        sum = _mm512_dpwssd_epi32(sum, offset, broadcast_int(x.row[r] + pair_at));
       }
-      sum = dot<kKRows>(sum, w, x[r].q + kSlabK * block);
-      const float a = x[r].scale[block];
+      sum = dot<kKRows>(sum, w, codes_of(x.row[r], kSlabK * block));
+      const float a = load_f32(x.row[r] + scale_at);
       acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(a)), _mm512_cvtepi32_ps(sum), acc[r]);
       if constexpr (kFormat.has_min) {
-        const float as = a * static_cast<float>(x[r].sum[block]);
-        acc[r] = _mm512_fmadd_ps(load_f16(m_at + b * kGroupF16Bytes), _mm512_set1_ps(as), acc[r]);
+        const __m512 as = _mm512_set1_ps(a * static_cast<float>(load_i16(x.row[r] + sum_at)));
+        acc[r] = _mm512_fmadd_ps(load_f16(m_at + b * kGroupF16Bytes), as, acc[r]);
       }
     }
   }
@@ -150,66 +159,55 @@ __m512i scale_pair(__m512i v, int i, int j) {
   }
 }
 
-/// For each slab s: the pair of weights for the sums of its first and last 16 activations.
-template <int scale_elems, bool is_signed>
-__m512i sum_weights(const __m512i* v, int s) {
-  if constexpr (scale_elems == 16) return scale_pair<is_signed>(v[s / 2], s % 2 * 2, s % 2 * 2 + 1);
-  return scale_pair<is_signed>(v[s / 4], s % 4, s % 4);
-}
-
 template <DType T, int rows>
-void add_unit256(const std::byte* unit, const ActRow* x, int64_t block, __m512* acc) {
+void add_unit256(const std::byte* unit, const Acts<rows>& x, int64_t block, __m512* acc) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   constexpr int kSlabs = kUnitK / kSlabK, kN = kFormat.scale_elems, kVectors = kUnitK / kN / 4;
+  constexpr int kSlabsOfVector = kSlabs / kVectors;
+  constexpr bool kSigned = kFormat.scale_signed;
   const std::byte* scales_at = unit + kSlabs * kFormat.slab_bytes;
   const std::byte* d_at = scales_at + kFormat.scale_bytes;
-  __m512i scales[kVectors], weights[kVectors];  // weights: of the sums of x, mins or scales
+  __m512i isum[rows], msum[rows];
+  for (int r = 0; r < rows; ++r) isum[r] = msum[r] = _mm512_setzero_si512();
   for (int v = 0; v < kVectors; ++v) {
-    scales[v] = _mm512_loadu_si512(scales_at + 64 * v);
+    __m512i scales = _mm512_loadu_si512(scales_at + 64 * v), weights = scales;  // weights: of the sums of x
     if constexpr (kFormat.nibble_scales) {
-      weights[v] = and_shifted_left(scales[v], -4, 15);
-      scales[v] = and_shifted_left(scales[v], 0, 15);
-    } else {
-      weights[v] = kFormat.has_min ? _mm512_loadu_si512(scales_at + 64 * (kVectors + v)) : scales[v];
+      weights = and_shifted_left(scales, -4, 15);
+      scales = and_shifted_left(scales, 0, 15);
+    } else if constexpr (kFormat.has_min) {
+      weights = _mm512_loadu_si512(scales_at + 64 * (kVectors + v));
     }
-  }
-  __m512i isum[rows];
-  for (int r = 0; r < rows; ++r) isum[r] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int i = 0; i < kSlabsOfVector; ++i) {
+      const int s = v * kSlabsOfVector + i;
+      const int64_t x_at = kUnitK * block + kSlabK * s, sum_at = x.sum_at + 32 * block + 4 * s;
+      fetch(unit + s * (kFormat.unit_bytes / kSlabs), kFormat.unit_bytes / kSlabs);
+      __m512i w[kKRows];
+      expand_slab<T>(unit + s * kFormat.slab_bytes, w);
+      // The slab's scale or two, and what multiplies the sums of its first and last 16 activations.
+      const int first = kN == 16 ? 2 * i : i, second = kN == 16 ? 2 * i + 1 : i;
+      const __m512i first_scale = scale_lane<kSigned>(scales, first),
+                    second_scale = scale_lane<kSigned>(scales, second);
+      const __m512i pair = scale_pair<kSigned>(weights, first, second);
 #pragma GCC unroll 8
-  for (int s = 0; s < kSlabs; ++s) {
-    fetch(unit + s * (kFormat.unit_bytes / kSlabs), kFormat.unit_bytes / kSlabs);
-    __m512i w[kKRows];
-    expand_slab<T>(unit + s * kFormat.slab_bytes, w);
-    if constexpr (kN == kSlabK) {
-      const __m512i scale = scale_lane<kFormat.scale_signed>(scales[s / 4], s % 4);
       for (int r = 0; r < rows; ++r) {
-        const int8_t* q = x[r].q + kUnitK * block + kSlabK * s;
-        const __m512i sum = dot<kKRows>(_mm512_setzero_si512(), w, q);
-        isum[r] = _mm512_add_epi32(isum[r], _mm512_mullo_epi32(sum, scale));
+        const int8_t* q = codes_of(x.row[r], x_at);
+        msum[r] = _mm512_dpwssd_epi32(msum[r], pair, broadcast_int(x.row[r] + sum_at));
+        if constexpr (kN == kSlabK) {
+          const __m512i sum = dot<kKRows>(_mm512_setzero_si512(), w, q);
+          isum[r] = _mm512_add_epi32(isum[r], _mm512_mullo_epi32(sum, first_scale));
+        } else {
+          const __m512i low = _mm512_mullo_epi32(dot<4>(_mm512_setzero_si512(), w, q), first_scale);
+          const __m512i high = _mm512_mullo_epi32(dot<4>(_mm512_setzero_si512(), w + 4, q + 16), second_scale);
+          isum[r] = _mm512_add_epi32(isum[r], _mm512_add_epi32(low, high));
+        }
       }
-    } else {
-      const __m512i first = scale_lane<kFormat.scale_signed>(scales[s / 2], s % 2 * 2);
-      const __m512i second = scale_lane<kFormat.scale_signed>(scales[s / 2], s % 2 * 2 + 1);
-      for (int r = 0; r < rows; ++r) {
-        const int8_t* q = x[r].q + kUnitK * block + kSlabK * s;
-        const __m512i low = _mm512_mullo_epi32(dot<4>(_mm512_setzero_si512(), w, q), first);
-        const __m512i high = _mm512_mullo_epi32(dot<4>(_mm512_setzero_si512(), w + 4, q + 16), second);
-        isum[r] = _mm512_add_epi32(isum[r], _mm512_add_epi32(low, high));
-      }
-    }
-  }
-  __m512i msum[rows];
-  for (int r = 0; r < rows; ++r) msum[r] = _mm512_setzero_si512();
-#pragma GCC unroll 8
-  for (int s = 0; s < kSlabs; ++s) {
-    const __m512i pair = sum_weights<kN, kFormat.scale_signed>(weights, s);
-    for (int r = 0; r < rows; ++r) {
-      msum[r] = _mm512_dpwssd_epi32(msum[r], pair, broadcast_int(x[r].sum + 16 * block + 2 * s));
     }
   }
   const __m512 d = load_f16(d_at);
+#pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
-    const __m512 a = _mm512_set1_ps(x[r].scale[block]);
+    const __m512 a = _mm512_set1_ps(load_f32(x.row[r] + x.scale_at + 4 * block));
     if constexpr (kFormat.has_min) {
       const __m512 dmin = load_f16(d_at + kGroupF16Bytes);
       acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, a), _mm512_cvtepi32_ps(isum[r]), acc[r]);
@@ -230,11 +228,12 @@ struct Kernel {
     constexpr InterleavedFormat kFormat = interleaved_format(T);
     const int64_t k = args.w.k;
     const int64_t row_bytes = act_row_bytes(args.x.form, k);
-    const int64_t scale_at = act_scale_offset(args.x.form, k), sum_at = act_sum_offset(args.x.form, k);
-    ActRow x[rows];
+    Acts<rows> x;
+    x.scale_at = act_scale_offset(args.x.form, k);
+    x.sum_at = act_sum_offset(args.x.form, k);
     __m512 acc[rows];
     for (int r = 0; r < rows; ++r) {
-      x[r] = act_row(args.x, row_bytes, scale_at, sum_at, first + r);
+      x.row[r] = args.x.data + (first + r) * row_bytes;
       acc[r] = _mm512_setzero_ps();
     }
     const std::byte* unit = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
