@@ -237,18 +237,18 @@ OP_TEST(AttentionF16, AnySplitAndOrderOfItems, kAttentionF16) {
 /// Infinities and NaN among the row's own keys and values: the same floats on every instruction set, in this head only.
 void special_values(DType dtype, AttentionFn fn, AttentionFn reference, const CaseLabel& label) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  const Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 24, .v_head_dim = 24, .positions = {1040, 30}};
-  for (float value : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 60000.0f, -60000.0f}) {
+  const Shape shape{.heads = 4, .kv_heads = 2, .head_dim = 9, .v_head_dim = 9, .positions = {1040, 30}};
+  const Rows before = Problem(dtype, shape, label.seed).run(reference);
+  for (float value : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 60000.0f}) {
     for (bool key : {true, false}) {
-      for (int64_t token_pos : {0, 15, 500, 512, 1039, 1040}) {
+      for (int64_t token_pos : {0, 511, 512, 1040}) {
         Problem problem(dtype, shape, label.seed);
-        const Rows before = problem.run(reference);
         problem.poke(key, token_pos, 5, value);
         const Rows got = problem.run(fn), want = problem.run(reference);
         CaseLabel here = label;
         here.shape = cat(key ? "key " : "value ", value, " at ", token_pos);
         expect_bit_equal(here, got.span(), want.span());
-        for (int64_t i = 3 * 24; i < 2 * 6 * 24; ++i) {
+        for (int64_t i = 2 * 9; i < 2 * 4 * 9; ++i) {
           ASSERT_EQ(got.data()[i], before.data()[i]) << case_text(here) << ": index " << i << " is of another KV head";
         }
         EXPECT_TRUE(!std::isnan(value) || std::isnan(got.data()[5])) << case_text(here);
