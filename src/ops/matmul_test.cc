@@ -66,6 +66,7 @@ struct Case {
   WeightBits bits = WeightBits::kEncoded;
   int64_t special = 0;
   bool bias = false;
+  bool extreme_x = false;  ///< x is 1 or -1 throughout: int8 activations at their bounds
 };
 
 class Matmul : public testing::TestWithParam<Product> {
@@ -82,7 +83,11 @@ class Matmul : public testing::TestWithParam<Product> {
     const Product& p = GetParam();
     const std::vector<std::byte> file = random_file_rows(p.dtype, c.n, c.k, c.bits, test_seed());
     const PackedWeights weights(p.dtype, p.layout, c.n, c.k, file);
-    const Rows x = random_rows({.rows = c.rows, .dim = c.k, .special = c.special, .seed = test_seed() + 1});
+    Rows x = random_rows({.rows = c.rows, .dim = c.k, .special = c.special, .seed = test_seed() + 1});
+    for (int64_t r = 0; c.extreme_x && r < c.rows; ++r) {
+      const int64_t period = r < 2 ? c.k : r;  // rows of one sign, then signs that change every r
+      for (int64_t i = 0; i < c.k; ++i) x.row(r)[i] = (i / period + r) % 2 == 0 ? 1.0f : -1.0f;
+    }
     const Activations act(act_form(p.dtype, p.layout), x);
     const Rows bias = random_rows({.rows = 1, .dim = c.n, .seed = test_seed() + 2});
     const int64_t stride = c.n + 3, groups = (c.n + kNeuronGroup - 1) / kNeuronGroup;
@@ -132,6 +137,13 @@ TEST_P(Matmul, EqualsReferenceForBrokenValues) {
         expect_equal_to_reference({.n = 35, .k = 512, .rows = rows, .bits = bits, .special = special});
       }
     }
+  }
+}
+
+// Sums in 16 bits must not saturate, those in 32 not wrap: the bounds that the kernels state are reached here.
+TEST_P(Matmul, EqualsReferenceAtTheBoundsOfCodes) {
+  for (int64_t rows : {2, 9}) {
+    expect_equal_to_reference({.n = 49, .k = 1024, .rows = rows, .bits = WeightBits::kExtreme, .extreme_x = true});
   }
 }
 

@@ -15,6 +15,7 @@ enum class WeightBits {
   kEncoded,  ///< uniform values in [-1, 1), encoded where the format can be, else kFinite
   kFinite,   ///< random bits, blocks with infinities or NaN drawn again
   kAny,      ///< random bits
+  kExtreme,  ///< blocks of one repeated byte, so that codes and scales lie at their bounds; d and minima 1
 };
 
 [[nodiscard]] inline int64_t file_row_bytes(DType dtype, int64_t k) {
@@ -35,12 +36,25 @@ enum class WeightBits {
       format.encode(values, info.block_elems, rows.data() + at);
       continue;
     }
+    const auto is_finite = [&] {
+      format.decode(rows.data() + at, info.block_elems, values);
+      return std::all_of(values, values + info.block_elems, [](float v) { return std::isfinite(v); });
+    };
+    if (bits == WeightBits::kExtreme) {
+      constexpr int kBytes[]{0xff, 0x00, 0x80, 0x7f, 0x88, 0x77, 0x8f, 0xf0};
+      std::byte* block = rows.data() + at;
+      std::fill_n(block, info.block_bytes, static_cast<std::byte>(kBytes[random.below(std::ssize(kBytes))]));
+      // The f16 numbers stand at the beginning or at the end of a block.
+      const uint16_t ones[]{0x3c00, 0x3c00};
+      if (!is_finite()) std::memcpy(block, ones, static_cast<size_t>(std::min(4, info.block_bytes)));
+      if (!is_finite() && info.block_bytes > 4) std::memcpy(block + info.block_bytes - 4, ones, 4);
+      continue;
+    }
     bool finite = false;
     do {
       for (int i = 0; i < info.block_bytes; ++i)
         rows[at + static_cast<size_t>(i)] = static_cast<std::byte>(random.bits());
-      format.decode(rows.data() + at, info.block_elems, values);
-      finite = std::all_of(values, values + info.block_elems, [](float v) { return std::isfinite(v); });
+      finite = is_finite();
     } while (!finite && bits != WeightBits::kAny);
   }
   return rows;
