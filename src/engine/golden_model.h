@@ -27,8 +27,8 @@ struct GoldenModel {
 
 /// Largest difference over std that numerics may have; nullopt where the golden gives no yardstick.
 ///   exact: 1e-3, float32 noise being near 1e-5.
-///   else: twice what llama.cpp has, where its number is not mere float32 noise (it counts in f32 where weights are
-///   f32; our cache is f16 even then); else three times the bfloat16 pass.
+///   else: twice what llama.cpp has, where its number is more than float32 noise (where it quantised activations too);
+///   else three times the bfloat16 pass.
 [[nodiscard]] std::optional<double> golden_tolerance(const GoldenModel& golden, Numerics numerics) noexcept;
 
 /// Runs the model over the golden's prompts and, fed the golden's tokens, its continuations. The best token must be the

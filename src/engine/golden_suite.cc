@@ -36,6 +36,7 @@ void GoldenSuite::report(GoldenOutcome outcome) {
 void GoldenSuite::run_setups(const GoldenItem& item) {
   const bool is_texts = item.kind == GoldenKind::kTexts;
   const ModelFiles files = open_model(item.kind == GoldenKind::kModel ? item.path : model_);
+  (void)make_arch_spec(files);  // what no setup can run is said once
   GoldenModel model;
   GoldenTexts texts;
   if (is_texts) {

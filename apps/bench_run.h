@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace headrace {
+
+/// One measurement, as llama-bench defines it: pp reads a prompt of `tokens` tokens, tg generates `tokens` tokens one
+/// by one from an empty context; `rows` sequences side by side.
+struct BenchCase {
+  enum class Kind : uint8_t { kPrompt, kGenerate };
+  Kind kind = Kind::kPrompt;
+  int32_t tokens = 0;
+  int32_t rows = 1;
+};
+/// "pp512", "tg64"
+[[nodiscard]] std::string bench_name(const BenchCase& bench);
+
+/// Tokens per second, all rows together, of each of `repetitions` runs after one that warms up.
+[[nodiscard]] std::vector<double> run_bench(Engine& engine, const BenchCase& bench, int32_t repetitions);
+
+/// The middle value, or the mean of the two in the middle.
+[[nodiscard]] double median(std::vector<double> values);
+
+}  // namespace headrace

@@ -1,0 +1,21 @@
+#include "apps/commands.h"
+
+#include "base/cat.h"
+
+namespace headrace {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "answer a prompt, or chat", command_run},
+    {"inspect", "say what a model is and how it would run here", command_inspect},
+    {"bench", "measure prompt and generation speed", command_bench},
+    {"eval", "compare a model with results of an independent implementation", command_eval},
+};
+
+}  // namespace
+
+std::span<const Command> all_commands() noexcept { return kCommands; }
+
+std::string version_text() { return cat("headrace ", HR_VERSION, " (", HR_BUILD, ", ", HR_COMPILER, ")"); }
+
+}  // namespace headrace

