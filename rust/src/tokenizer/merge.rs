@@ -28,6 +28,7 @@ const NONE: usize = usize::MAX;
 #[derive(Default)]
 pub struct Word {
     symbols: Vec<Symbol>,
+    heap: BinaryHeap<Candidate>, // empty between merges; kept for its memory
 }
 
 /// (rank, left, right, joined length, new token): the lowest rank first, and of equal ones the leftmost.
@@ -49,7 +50,7 @@ impl Word {
 
     /// `join(left, right)`: rank and token of the pair, None where it cannot be joined.
     pub fn merge(&mut self, join: impl Fn(&Symbol, &Symbol) -> Option<(u32, u32)>) {
-        let mut heap: BinaryHeap<Candidate> = BinaryHeap::with_capacity(self.symbols.len());
+        let mut heap = std::mem::take(&mut self.heap);
         for right in 1..self.symbols.len() {
             self.offer(&mut heap, right - 1, right, &join);
         }
@@ -69,6 +70,7 @@ impl Word {
                 self.offer(&mut heap, l.prev, left, &join);
             }
         }
+        self.heap = heap;
     }
 
     fn offer(
