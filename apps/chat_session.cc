@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/answer.h"
+#include "apps/interrupt.h"
 #include "apps/line_editor.h"
 #include "base/error.h"
 
@@ -22,6 +23,8 @@ class ChatSession {
   ChatSession(Model& model, const ChatSettings& settings) : model_(model), settings_(settings) { reset(); }
 
   void run() {
+    // Between an answer and the next prompt a late Ctrl-C must not end the program either.
+    const InterruptGuard guard;
     fmt::print(stderr, "Type a message; /help lists the commands.\n");
     LineEditor editor("> ", chat_history_path());
     std::string message;

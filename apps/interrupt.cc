@@ -2,14 +2,11 @@
 
 #include <unistd.h>
 
-#include <csignal>
-
 namespace headrace {
 namespace {
 
 // A signal handler reaches nothing else.
 volatile std::sig_atomic_t g_interrupts = 0;
-struct sigaction g_before;
 
 void on_interrupt(int) {
   constexpr int kPatience = 3;
@@ -23,10 +20,10 @@ InterruptGuard::InterruptGuard() {
   g_interrupts = 0;
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, &g_before);
+  sigaction(SIGINT, &action, &before_);
 }
 
-InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &g_before, nullptr); }
+InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
 
 bool InterruptGuard::interrupted() const noexcept { return g_interrupts > 0; }
 

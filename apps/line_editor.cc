@@ -1,6 +1,8 @@
 #include "apps/line_editor.h"
 
 #include <histedit.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <clocale>
 #include <cstdio>
@@ -8,6 +10,30 @@
 #include <filesystem>
 
 namespace headrace {
+
+namespace {
+
+/// While it lives, Ctrl-C is a key like others. The editor takes it so as well, but only once its prompt is out.
+class NoInterruptKey {
+ public:
+  NoInterruptKey() : is_terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
+    if (!is_terminal_) return;
+    termios mode = before_;
+    mode.c_lflag &= ~static_cast<tcflag_t>(ISIG);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &mode);
+  }
+  ~NoInterruptKey() {
+    if (is_terminal_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  }
+  NoInterruptKey(const NoInterruptKey&) = delete;
+  NoInterruptKey& operator=(const NoInterruptKey&) = delete;
+
+ private:
+  termios before_{};
+  bool is_terminal_;
+};
+
+}  // namespace
 
 struct LineEditor::State {
   std::string prompt;
@@ -52,7 +78,6 @@ LineEditor::LineEditor(std::string prompt, std::string history_path) : state_(st
   el_set(s.editor, EL_PROMPT, &State::prompt_of);
   el_set(s.editor, EL_EDITOR, "emacs");
   el_set(s.editor, EL_HIST, history, s.history);
-  // While a line is edited Ctrl-C is a key like others.
   el_set(s.editor, EL_SETTY, "-d", "-isig", nullptr);
   el_set(s.editor, EL_ADDFN, "headrace-interrupt", "Give up the line", &State::interrupt);
   el_set(s.editor, EL_BIND, "^C", "headrace-interrupt", nullptr);
@@ -73,6 +98,7 @@ LineEditor::~LineEditor() {
 LineEditor::Event LineEditor::read(std::string& line) {
   State& s = *state_;
   s.interrupted = false;
+  const NoInterruptKey no_interrupt_key;
   int length = 0;
   const char* text = el_gets(s.editor, &length);
   line.assign(text != nullptr && length > 0 ? std::string_view(text, static_cast<size_t>(length)) : std::string_view());
