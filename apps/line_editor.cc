@@ -13,20 +13,23 @@ namespace headrace {
 
 namespace {
 
-/// While it lives, Ctrl-C is a key like others. The editor takes it so as well, but only once its prompt is out.
-class NoInterruptKey {
+/// While it lives, keys come one by one, Ctrl-C and Ctrl-D like others. The editor wants it so as well, but says so
+/// only once its prompt is out: keys that came between would be lost or end the program.
+class PlainKeys {
  public:
-  NoInterruptKey() : is_terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
+  PlainKeys() : is_terminal_(tcgetattr(STDIN_FILENO, &before_) == 0) {
     if (!is_terminal_) return;
     termios mode = before_;
-    mode.c_lflag &= ~static_cast<tcflag_t>(ISIG);
+    mode.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    mode.c_cc[VMIN] = 1;
+    mode.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &mode);
   }
-  ~NoInterruptKey() {
+  ~PlainKeys() {
     if (is_terminal_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
   }
-  NoInterruptKey(const NoInterruptKey&) = delete;
-  NoInterruptKey& operator=(const NoInterruptKey&) = delete;
+  PlainKeys(const PlainKeys&) = delete;
+  PlainKeys& operator=(const PlainKeys&) = delete;
 
  private:
   termios before_{};
@@ -98,7 +101,7 @@ LineEditor::~LineEditor() {
 LineEditor::Event LineEditor::read(std::string& line) {
   State& s = *state_;
   s.interrupted = false;
-  const NoInterruptKey no_interrupt_key;
+  const PlainKeys plain_keys;
   int length = 0;
   const char* text = el_gets(s.editor, &length);
   line.assign(text != nullptr && length > 0 ? std::string_view(text, static_cast<size_t>(length)) : std::string_view());

@@ -1,4 +1,5 @@
 """headrace run on a terminal: line editing, history, commands, Ctrl-C, Ctrl-D."""
+import fcntl
 import os
 import pty
 import re
@@ -6,6 +7,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -20,9 +22,10 @@ class Terminal:
 
     def __init__(self, cache, *arguments):
         self.master, slave = pty.openpty()
+        self.mode = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             [PROGRAM, "run", *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             env={**os.environ, "HEADRACE_CACHE": cache, "TERM": "xterm"})
         os.close(slave)
         self.text = ""
@@ -82,7 +85,9 @@ class ChatTest(unittest.TestCase):
         chat.wait_for(r"unknown command /rest")
         chat.wait_for(PROMPT)
         chat.send("/exit\r")
-        self.assertEqual(chat.close(), 0)
+        self.assertEqual(chat.process.wait(timeout=20), 0)
+        self.assertEqual(termios.tcgetattr(chat.master), chat.mode, "the terminal is left as it was")
+        chat.close()
 
     def test_conversation_grows_until_reset(self):
         chat = self.open("--max-tokens", "5")
