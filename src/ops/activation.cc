@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "base/byte_order.h"
 #include "ops/quantize_kernels.h"
+#include "ops/vector_math.h"
 
 namespace headrace {
 namespace {
@@ -13,19 +15,37 @@ int64_t pad64(int64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 int64_t act_block(ActForm form) noexcept { return form == ActForm::kQ8x32 ? 32 : 256; }
 int64_t act_sum_block(ActForm form) noexcept { return form == ActForm::kQ8x32 ? 32 : 16; }
 
-/// One block of `block` values to q, its scale, and the sums of each `sum_block` q's.
-void quantize_block(const float* x, int64_t block, int64_t sum_block, int8_t* q, float* scale, int16_t* sum) noexcept {
+/// The outliers of a row, being collected.
+struct OutlierList {
+  int32_t count = 0;
+  Outlier* at;
+};
+
+/// Block [first, first + block) of row x to q, its scale, the sums of each `sum_block` q's, and its outliers.
+void quantize_block(const float* x, int64_t first, int64_t block, int64_t sum_block, int8_t* q, float* scale,
+                    int16_t* sum, OutlierList& outliers) noexcept {
+  x += first;
+  float chains[16]{};
+  for (int64_t i = 0; i < block; ++i) {
+    if (!std::isnan(x[i])) chains[i % 16] += std::fabs(x[i]);
+  }
+  const float limit = sum_lanes16(chains) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
   float amax = 0;
   for (int64_t i = 0; i < block; ++i) {
     const float a = std::fabs(x[i]);
-    if (a > amax) amax = a;  // false for a NaN
+    if (a > limit) {
+      outliers.at[outliers.count++] = {static_cast<int32_t>(first + i), x[i]};
+    } else if (a > amax) {  // false for a NaN
+      amax = a;
+    }
   }
   *scale = amax / 127.0f;
   const float inv = amax > 0 ? 127.0f / amax : 0.0f;
   for (int64_t i = 0; i < block; ++i) {
     const float t = x[i] * inv;
     // Not a number: x is, or x and inv are infinity and 0 in either order (amax infinite or tiny).
-    q[i] = std::isnan(t) ? int8_t{0} : static_cast<int8_t>(std::nearbyint(std::clamp(t, -127.0f, 127.0f)));
+    const bool is_zero = std::isnan(t) || std::fabs(x[i]) > limit;
+    q[i] = is_zero ? int8_t{0} : static_cast<int8_t>(std::nearbyint(std::clamp(t, -127.0f, 127.0f)));
   }
   for (int64_t s = 0; s < block / sum_block; ++s) {
     int total = 0;
@@ -47,8 +67,14 @@ int64_t act_sum_offset(ActForm form, int64_t k) noexcept {
   return form == ActForm::kF32 ? 0 : act_scale_offset(form, k) + pad64(k / act_block(form) * 4);
 }
 
+int64_t act_outlier_offset(ActForm form, int64_t k) noexcept {
+  return form == ActForm::kF32 ? 0 : act_sum_offset(form, k) + pad64(k / act_sum_block(form) * 2);
+}
+
 int64_t act_row_bytes(ActForm form, int64_t k) noexcept {
-  return form == ActForm::kF32 ? k * 4 : act_sum_offset(form, k) + pad64(k / act_sum_block(form) * 2);
+  if (form == ActForm::kF32) return k * 4;
+  const int64_t most = k / kOutlierFactor;
+  return act_outlier_offset(form, k) + pad64(kOutlierHeadBytes + most * static_cast<int64_t>(sizeof(Outlier)));
 }
 
 namespace ref {
@@ -60,14 +86,17 @@ void quantize(const QuantizeArgs& args, RowRange rows) noexcept {
   const int64_t block = act_block(form), sums_a_block = block / act_sum_block(form);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     std::byte* out = args.y.data + r * row_bytes;
-    std::fill_n(out, row_bytes, std::byte{0});
+    const int64_t outliers_at = act_outlier_offset(form, k);
+    std::fill_n(out, outliers_at + kOutlierHeadBytes, std::byte{0});
+    OutlierList outliers{.at = reinterpret_cast<Outlier*>(out + outliers_at + kOutlierHeadBytes)};
     auto* q = reinterpret_cast<int8_t*>(out);
     auto* scale = reinterpret_cast<float*>(out + act_scale_offset(form, k));
     auto* sum = reinterpret_cast<int16_t*>(out + act_sum_offset(form, k));
     for (int64_t b = 0; b < k / block; ++b) {
-      quantize_block(args.x + r * k + b * block, block, act_sum_block(form), q + b * block, scale + b,
-                     sum + b * sums_a_block);
+      quantize_block(args.x + r * k, b * block, block, act_sum_block(form), q + b * block, scale + b,
+                     sum + b * sums_a_block, outliers);
     }
+    store_le(out + outliers_at, outliers.count);
   }
 }
 

@@ -21,6 +21,11 @@ std::vector<Rows> awkward_rows(int64_t k, uint64_t seed) {
   all.push_back(random_rows({.rows = 2, .dim = k, .low = -1e-38f, .high = 1e-38f, .seed = seed}));
   all.push_back(random_rows({.rows = 2, .dim = k, .low = -1e-44f, .high = 1e-44f, .seed = seed}));
   all.push_back(random_rows({.rows = 2, .dim = k, .low = -3e38f, .high = 3e38f, .seed = seed}));
+  for (int64_t period : {5, 37, 200}) {  // outliers: at most 4 of 32, just above and far above the limit
+    Rows spiked = random_rows({.rows = 3, .dim = k, .seed = seed});
+    for (int64_t i = 0; i < 3 * k; i += period) spiked.data()[i] *= i % 3 == 0 ? 9.0f : -3e4f;
+    all.push_back(std::move(spiked));
+  }
   Rows ties(1, k);
   for (int64_t i = 0; i < k; ++i) ties.data()[i] = i % 32 == 0 ? 127.0f : static_cast<float>(i % 254 - 127) + 0.5f;
   all.push_back(std::move(ties));
@@ -69,6 +74,25 @@ void expect_close_to_input(QuantizeFn fn, ActForm form, int64_t block, int64_t s
 OP_TEST(Quantize32, IsCloseToInput, kQuantizeQ8x32) { expect_close_to_input(fn(), ActForm::kQ8x32, 32, 32); }
 OP_TEST(Quantize256, IsCloseToInput, kQuantizeQ8x256) { expect_close_to_input(fn(), ActForm::kQ8x256, 256, 16); }
 
+OP_TEST(Quantize32, OutliersAreListedAndDoNotWidenTheirBlock, kQuantizeQ8x32) {
+  Rows x(1, 64, 0, 1.0f);
+  x.data()[5] = -100.0f;
+  x.data()[9] = 40.0f;   // limit of the first block: (30 + 140) / 4 = 42.5
+  x.data()[40] = 10.0f;  // of the second: (31 + 10) / 4 = 10.25
+  const AlignedBytes out = quantize(fn(), ActForm::kQ8x32, x);
+  const auto* q = reinterpret_cast<const int8_t*>(out.data());
+  const auto* scale = reinterpret_cast<const float*>(out.data() + act_scale_offset(ActForm::kQ8x32, 64));
+  const std::byte* head = out.data() + act_outlier_offset(ActForm::kQ8x32, 64);
+  const auto* outlier = reinterpret_cast<const Outlier*>(head + kOutlierHeadBytes);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(head), 1);
+  EXPECT_EQ(outlier[0].i, 5);
+  EXPECT_EQ(outlier[0].x, -100.0f);
+  EXPECT_EQ(q[5], 0);
+  EXPECT_EQ(q[9], 127);
+  EXPECT_EQ(scale[0], 40.0f / 127.0f);
+  EXPECT_EQ(q[40], 127);
+}
+
 OP_TEST(Quantize32, BrokenValuesStayTheirOwn, kQuantizeQ8x32) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   Rows x(1, 96, 0, 1.0f);
@@ -89,8 +113,9 @@ TEST(ActForm, SizesAndPlaces) {
   EXPECT_EQ(act_row_bytes(ActForm::kF32, 17), 68);
   EXPECT_EQ(act_scale_offset(ActForm::kQ8x32, 96), 128);
   EXPECT_EQ(act_sum_offset(ActForm::kQ8x32, 96), 192);
-  EXPECT_EQ(act_row_bytes(ActForm::kQ8x32, 96), 256);
-  EXPECT_EQ(act_row_bytes(ActForm::kQ8x256, 512), 512 + 64 + 64);
+  EXPECT_EQ(act_outlier_offset(ActForm::kQ8x32, 96), 256);
+  EXPECT_EQ(act_row_bytes(ActForm::kQ8x32, 96), 256 + 128);  // 8 bytes, then at most 12 outliers of 8
+  EXPECT_EQ(act_outlier_offset(ActForm::kQ8x256, 512), 512 + 64 + 64);
   EXPECT_EQ(act_form_name(ActForm::kQ8x256), "q8x256");
 }
 

@@ -14,14 +14,18 @@ namespace headrace {
 /// 16 chains of fused multiply-adds from 0 (chain c takes i = c, c + 16, ... in order; a ragged tail goes on in the
 /// first chains), joined by the tree (c, c + 8), (c, c + 4), (c, c + 2), (c, c + 1).
 ///
-/// Recipe "q8x32 v1" (kInterleaved16, kQ8x32; Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL): acc = 0; for each 32-block in order, with
-/// the codes q of the weights, d and m as in quant/format.h, a the activations' scale:
+/// Recipe "q8x32 v1" (kInterleaved16, kQ8x32; Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL): acc = 0; for each 32-block in order,
+/// with the codes q of the weights, d and m as in quant/format.h, a the activations' scale:
 ///   isum = sum q * x (exact int32);  acc = fma(d * a, f32(isum), acc);
 ///   formats with m: acc = fma(m, a * f32(sum of the x), acc), after it.
 ///
 /// Recipe "q8x256 v1" (kInterleaved16, kQ8x256; Q2_K to Q6_K, IQ4_XS): for each super-block in order
 ///   isum = sum_s scale_s * (sum over sub-block s of q * x), exact int32;  acc = fma(d * a, f32(isum), acc);
 ///   formats with mins: msum = sum_s min_s * (sum of x in s), exact;  acc = fma(-(dmin * a), f32(msum), acc), after it.
+///
+/// Both then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with w = d * q + m (d * q in
+/// formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats without mins), each operation
+/// rounded.
 struct MatmulArgs {
   ActView x;
   WeightView w;

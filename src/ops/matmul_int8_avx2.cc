@@ -102,7 +102,7 @@ __m256i add_scaled_dot(__m256i sum, const __m256i* w, const int8_t* x, __m256i s
 template <int rows>
 struct Acts {
   const std::byte* row[rows];
-  int64_t scale_at, sum_at;
+  int64_t scale_at, sum_at, outliers_at;
 };
 const int8_t* codes_of(const std::byte* record, int64_t i) { return reinterpret_cast<const int8_t*>(record) + i; }
 float load_f32(const std::byte* p) {
@@ -234,6 +234,82 @@ void add_half_unit256(const std::byte* unit, int half, const Acts<rows>& x, int6
   }
 }
 
+/// `mask` bits of each lane of half a vector, of number `i` at `p`, from bit `shift` on.
+__m256i bits_at(const std::byte* p, int i, int shift, int mask) {
+  return _mm256_and_si256(_mm256_srl_epi32(load(p + 64 * i), _mm_cvtsi32_si128(shift)), _mm256_set1_epi32(mask));
+}
+__m256i sign_extend_byte(__m256i v) { return _mm256_srai_epi32(_mm256_slli_epi32(v, 24), 24); }
+
+/// The q of byte `i` (0 to 3) of k-row `r` of half a slab.
+template <DType T>
+__m256i codes_at(const std::byte* slab, int r, int i) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kBits = kFormat.code_bits, kTop = kBits - 1;
+  __m256i code;
+  if constexpr (kBits == 8) {
+    code = bits_at(slab, r, 8 * i, 255);
+  } else if constexpr (kBits == 2 || kBits == 3) {
+    code = bits_at(slab, r / 4, 8 * i + 2 * (r % 4), 3);
+  } else {
+    code = bits_at(slab, r / 2, 8 * i + 4 * (r % 2), 15);
+  }
+  if constexpr (kBits == 3 || kBits == 5) {
+    code = _mm256_or_si256(code, _mm256_slli_epi32(bits_at(slab, kTop, 8 * i + r, 1), kTop));
+  }
+  if constexpr (kBits == 6) {
+    code = _mm256_or_si256(code, _mm256_slli_epi32(bits_at(slab, 4 + r / 4, 8 * i + 2 * (r % 4), 3), 4));
+  }
+  if constexpr (kFormat.code_is_level) {
+    const __m128i levels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&quant::kIq4Levels));
+    return sign_extend_byte(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(levels), code));
+  } else {
+    return _mm256_sub_epi32(code, _mm256_set1_epi32(kFormat.code_offset));
+  }
+}
+
+/// The weights of input `i` of half a group, in f32.
+template <DType T>
+__m256 weights_at(const std::byte* weights, int half, int64_t k, int64_t i) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kHalfF16Bytes = kGroupF16Bytes / 2;
+  const std::byte* unit = weights + i / kUnitK * kFormat.unit_bytes;
+  const int at = static_cast<int>(i % kUnitK), b = at / kSlabK;
+  const std::byte* slab = unit + b * kFormat.slab_bytes + half * kHalfBytes;
+  const __m256 q = _mm256_cvtepi32_ps(codes_at<T>(slab, at % kSlabK / 4, at % 4));
+  if constexpr (kFormat.block_elems == kSlabK) {
+    const int64_t rest = (k - i / kUnitK * kUnitK) / kSlabK, blocks = rest < 8 ? rest : 8;
+    const std::byte* d_at = unit + blocks * kFormat.slab_bytes + b * kGroupF16Bytes + half * kHalfF16Bytes;
+    const __m256 w = _mm256_mul_ps(load_f16(d_at), q);
+    if constexpr (!kFormat.has_min) return w;
+    return _mm256_add_ps(w, load_f16(d_at + blocks * kGroupF16Bytes));
+  } else {
+    constexpr int kVectors = kUnitK / kFormat.scale_elems / 4;
+    const std::byte* slabs_end = unit + kUnitK / kSlabK * kFormat.slab_bytes;
+    const std::byte* scales_at = slabs_end + half * kHalfBytes;
+    const std::byte* d_at = slabs_end + kFormat.scale_bytes + half * kHalfF16Bytes;
+    const int s = at / kFormat.scale_elems;
+    __m256i scale = bits_at(scales_at, s / 4, 8 * (s % 4), kFormat.nibble_scales ? 15 : 255);
+    if constexpr (kFormat.scale_signed) scale = sign_extend_byte(scale);
+    const __m256 w = _mm256_mul_ps(_mm256_mul_ps(load_f16(d_at), _mm256_cvtepi32_ps(scale)), q);
+    if constexpr (!kFormat.has_min) return w;
+    const __m256i min = kFormat.nibble_scales ? bits_at(scales_at, s / 4, 8 * (s % 4) + 4, 15)
+                                              : bits_at(scales_at, kVectors + s / 4, 8 * (s % 4), 255);
+    return _mm256_sub_ps(w, _mm256_mul_ps(load_f16(d_at + kGroupF16Bytes), _mm256_cvtepi32_ps(min)));
+  }
+}
+
+/// Adds the outliers of a row, whose list begins at `head`.
+template <DType T>
+void add_outliers(const std::byte* weights, int64_t k, const std::byte* head, __m256* acc) {
+  const int count = load_int(head);
+  for (int o = 0; o < count; ++o) {
+    const std::byte* outlier = head + kOutlierHeadBytes + o * static_cast<int64_t>(sizeof(Outlier));
+    const int i = load_int(outlier);
+    const __m256 x = _mm256_set1_ps(load_f32(outlier + 4));
+    for (int half = 0; half < 2; ++half) acc[half] = _mm256_fmadd_ps(weights_at<T>(weights, half, k, i), x, acc[half]);
+  }
+}
+
 template <DType T>
 struct Kernel {
   static constexpr int kMaxRows = 4;
@@ -245,12 +321,14 @@ struct Kernel {
     Acts<rows> x;
     x.scale_at = act_scale_offset(args.x.form, k);
     x.sum_at = act_sum_offset(args.x.form, k);
+    x.outliers_at = act_outlier_offset(args.x.form, k);
     __m256 acc[rows][2];
     for (int r = 0; r < rows; ++r) {
       x.row[r] = args.x.data + (first + r) * row_bytes;
       acc[r][0] = acc[r][1] = _mm256_setzero_ps();
     }
-    const std::byte* unit = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
+    const std::byte* weights = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
+    const std::byte* unit = weights;
     for (int64_t done = 0; done < k; done += kUnitK, unit += kFormat.unit_bytes) {
       if constexpr (kFormat.block_elems == kSlabK) {
         const int64_t rest = (k - done) / kSlabK;
@@ -260,6 +338,7 @@ struct Kernel {
       }
     }
     for (int r = 0; r < rows; ++r) {
+      add_outliers<T>(weights, k, x.row[r] + x.outliers_at, acc[r]);
       for (int half = 0; half < 2; ++half) store(args, group * kNeuronGroup + half * 8, first + r, acc[r][half]);
     }
   }
@@ -269,7 +348,7 @@ struct Kernel {
 
 template <DType T>
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
-  run_tiles<Kernel<T>>(args, act_row_bytes(args.x.form, args.x.k), groups);
+  run_tiles<Kernel<T>>(args, act_outlier_offset(args.x.form, args.x.k), groups);
 }
 template void matmul_interleaved<DType::kQ4_0>(const MatmulArgs&, RowRange) noexcept;
 template void matmul_interleaved<DType::kQ4_1>(const MatmulArgs&, RowRange) noexcept;

@@ -90,7 +90,7 @@ __m512i dot(__m512i sum, const __m512i* w, const int8_t* x) {
 template <int rows>
 struct Acts {
   const std::byte* row[rows];
-  int64_t scale_at, sum_at;
+  int64_t scale_at, sum_at, outliers_at;
 };
 const int8_t* codes_of(const std::byte* record, int64_t i) { return reinterpret_cast<const int8_t*>(record) + i; }
 
@@ -220,6 +220,78 @@ void add_unit256(const std::byte* unit, const Acts<rows>& x, int64_t block, __m5
   }
 }
 
+/// `mask` bits of each lane of vector `i` at `p`, from bit `shift` on.
+__m512i bits_at(const std::byte* p, int i, int shift, int mask) {
+  const __m512i v = _mm512_loadu_si512(p + 64 * i);
+  return _mm512_and_si512(_mm512_srl_epi32(v, _mm_cvtsi32_si128(shift)), _mm512_set1_epi32(mask));
+}
+
+/// The q of byte `i` (0 to 3) of k-row `r` of a slab.
+template <DType T>
+__m512i codes_at(const std::byte* slab, int r, int i) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  constexpr int kBits = kFormat.code_bits, kTop = kBits - 1;
+  __m512i code;
+  if constexpr (kBits == 8) {
+    code = bits_at(slab, r, 8 * i, 255);
+  } else if constexpr (kBits == 2 || kBits == 3) {
+    code = bits_at(slab, r / 4, 8 * i + 2 * (r % 4), 3);
+  } else {
+    code = bits_at(slab, r / 2, 8 * i + 4 * (r % 2), 15);
+  }
+  if constexpr (kBits == 3 || kBits == 5) {
+    code = _mm512_or_si512(code, _mm512_slli_epi32(bits_at(slab, kTop, 8 * i + r, 1), kTop));
+  }
+  if constexpr (kBits == 6) {
+    code = _mm512_or_si512(code, _mm512_slli_epi32(bits_at(slab, 4 + r / 4, 8 * i + 2 * (r % 4), 3), 4));
+  }
+  if constexpr (kFormat.code_is_level) {
+    const __m128i levels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(&quant::kIq4Levels));
+    return _mm512_permutexvar_epi32(code, _mm512_cvtepi8_epi32(levels));
+  } else {
+    return _mm512_sub_epi32(code, _mm512_set1_epi32(kFormat.code_offset));
+  }
+}
+
+/// The weights of input `i` of a group, in f32.
+template <DType T>
+__m512 weights_at(const std::byte* weights, int64_t k, int64_t i) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  const std::byte* unit = weights + i / kUnitK * kFormat.unit_bytes;
+  const int at = static_cast<int>(i % kUnitK), b = at / kSlabK;
+  const __m512 q = _mm512_cvtepi32_ps(codes_at<T>(unit + b * kFormat.slab_bytes, at % kSlabK / 4, at % 4));
+  if constexpr (kFormat.block_elems == kSlabK) {
+    const int64_t rest = (k - i / kUnitK * kUnitK) / kSlabK, blocks = rest < 8 ? rest : 8;
+    const std::byte* d_at = unit + blocks * kFormat.slab_bytes + b * kGroupF16Bytes;
+    const __m512 w = _mm512_mul_ps(load_f16(d_at), q);
+    if constexpr (!kFormat.has_min) return w;
+    return _mm512_add_ps(w, load_f16(d_at + blocks * kGroupF16Bytes));
+  } else {
+    constexpr int kVectors = kUnitK / kFormat.scale_elems / 4;
+    const std::byte* scales_at = unit + kUnitK / kSlabK * kFormat.slab_bytes;
+    const std::byte* d_at = scales_at + kFormat.scale_bytes;
+    const int s = at / kFormat.scale_elems;
+    __m512i scale = bits_at(scales_at, s / 4, 8 * (s % 4), kFormat.nibble_scales ? 15 : 255);
+    if constexpr (kFormat.scale_signed) scale = _mm512_srai_epi32(_mm512_slli_epi32(scale, 24), 24);
+    const __m512 w = _mm512_mul_ps(_mm512_mul_ps(load_f16(d_at), _mm512_cvtepi32_ps(scale)), q);
+    if constexpr (!kFormat.has_min) return w;
+    const __m512i min = kFormat.nibble_scales ? bits_at(scales_at, s / 4, 8 * (s % 4) + 4, 15)
+                                              : bits_at(scales_at, kVectors + s / 4, 8 * (s % 4), 255);
+    return _mm512_sub_ps(w, _mm512_mul_ps(load_f16(d_at + kGroupF16Bytes), _mm512_cvtepi32_ps(min)));
+  }
+}
+
+/// Adds the outliers of a row, whose list begins at `head`.
+template <DType T>
+__m512 add_outliers(const std::byte* weights, int64_t k, const std::byte* head, __m512 acc) {
+  const int count = load_int(head);
+  for (int o = 0; o < count; ++o) {
+    const std::byte* outlier = head + kOutlierHeadBytes + o * static_cast<int64_t>(sizeof(Outlier));
+    acc = _mm512_fmadd_ps(weights_at<T>(weights, k, load_int(outlier)), _mm512_set1_ps(load_f32(outlier + 4)), acc);
+  }
+  return acc;
+}
+
 template <DType T>
 struct Kernel {
   static constexpr int kMaxRows = 8;
@@ -231,12 +303,14 @@ struct Kernel {
     Acts<rows> x;
     x.scale_at = act_scale_offset(args.x.form, k);
     x.sum_at = act_sum_offset(args.x.form, k);
+    x.outliers_at = act_outlier_offset(args.x.form, k);
     __m512 acc[rows];
     for (int r = 0; r < rows; ++r) {
       x.row[r] = args.x.data + (first + r) * row_bytes;
       acc[r] = _mm512_setzero_ps();
     }
-    const std::byte* unit = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
+    const std::byte* weights = args.w.data + group * (k / kFormat.block_elems * kFormat.unit_step_bytes);
+    const std::byte* unit = weights;
     for (int64_t done = 0; done < k; done += kUnitK, unit += kFormat.unit_bytes) {
       if constexpr (kFormat.block_elems == kSlabK) {
         const int64_t rest = (k - done) / kSlabK;
@@ -245,7 +319,10 @@ struct Kernel {
         add_unit256<T, rows>(unit, x, done / kUnitK, acc);
       }
     }
-    for (int r = 0; r < rows; ++r) store(args, group, first + r, acc[r]);
+    for (int r = 0; r < rows; ++r) {
+      acc[r] = add_outliers<T>(weights, k, x.row[r] + x.outliers_at, acc[r]);
+      store(args, group, first + r, acc[r]);
+    }
   }
 };
 
@@ -253,7 +330,7 @@ struct Kernel {
 
 template <DType T>
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
-  run_tiles<Kernel<T>>(args, act_row_bytes(args.x.form, args.x.k), groups);
+  run_tiles<Kernel<T>>(args, act_outlier_offset(args.x.form, args.x.k), groups);
 }
 template void matmul_interleaved<DType::kQ4_0>(const MatmulArgs&, RowRange) noexcept;
 template void matmul_interleaved<DType::kQ4_1>(const MatmulArgs&, RowRange) noexcept;

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
 
+#include "base/byte_order.h"
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_kernels.h"
 #include "quant/format.h"
@@ -13,12 +15,15 @@ struct QuantizedRow {
   const int8_t* q;
   const float* scale;
   const int16_t* sum;
+  std::span<const Outlier> outliers;
 };
 QuantizedRow quantized_row(const ActView& x, int64_t r) noexcept {
   const std::byte* record = x.data + r * act_row_bytes(x.form, x.k);
+  const std::byte* outliers = record + act_outlier_offset(x.form, x.k);
   return {reinterpret_cast<const int8_t*>(record),
           reinterpret_cast<const float*>(record + act_scale_offset(x.form, x.k)),
-          reinterpret_cast<const int16_t*>(record + act_sum_offset(x.form, x.k))};
+          reinterpret_cast<const int16_t*>(record + act_sum_offset(x.form, x.k)),
+          {reinterpret_cast<const Outlier*>(outliers + kOutlierHeadBytes), load_le<uint32_t>(outliers)}};
 }
 
 int32_t dot(const int8_t* a, const int8_t* b, int64_t n) noexcept {
@@ -55,6 +60,18 @@ float add_unit256(const InterleavedFormat& format, const NeuronUnit& w, const Qu
   return acc;
 }
 
+/// The weight of input `i` of a unit, in f32.
+float weight_at(const InterleavedFormat& format, const NeuronUnit& w, int64_t i) noexcept {
+  const auto q = static_cast<float>(w.q[i]);
+  if (format.block_elems == kSlabK) {
+    const float product = w.d[i / kSlabK] * q;
+    return format.has_min ? product + w.m[i / kSlabK] : product;
+  }
+  const int64_t s = i / format.scale_elems;
+  const float product = w.d[0] * static_cast<float>(w.scale[s]) * q;
+  return format.has_min ? product - w.m[0] * static_cast<float>(w.min[s]) : product;
+}
+
 /// Sixteen chains, joined pairwise.
 float join_lanes(const float* lanes) noexcept {
   float sum[16];
@@ -86,8 +103,18 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
                                            : add_unit256(format, numbers, x, done / kUnitK, acc);
       }
     }
-    if (args.bias == nullptr) continue;
-    for (int64_t r = 0; r < args.x.rows; ++r) args.y[r * args.y_stride + j] += args.bias[j];
+    for (int64_t r = 0; r < args.x.rows; ++r) {
+      float& acc = args.y[r * args.y_stride + j];
+      for (const Outlier& outlier : quantized_row(args.x, r).outliers) {
+        NeuronUnit numbers;
+        const int64_t done = outlier.i / kUnitK * kUnitK;
+        const auto blocks = static_cast<int>(std::min<int64_t>(kUnitK, w.k - done) / format.block_elems);
+        read_unit(format, w.data + j / kNeuronGroup * group_bytes + done / kUnitK * format.unit_bytes, blocks,
+                  static_cast<int>(j % kNeuronGroup), numbers);
+        acc = std::fma(weight_at(format, numbers, outlier.i - done), outlier.x, acc);
+      }
+      if (args.bias != nullptr) acc += args.bias[j];
+    }
   }
 }
 

@@ -66,7 +66,8 @@ struct Case {
   WeightBits bits = WeightBits::kEncoded;
   int64_t special = 0;
   bool bias = false;
-  bool extreme_x = false;  ///< x is 1 or -1 throughout: int8 activations at their bounds
+  int64_t outlier_period = 0;  ///< every such value is far larger than the others; 0: none
+  bool extreme_x = false;      ///< x is 1 or -1 throughout: int8 activations at their bounds
 };
 
 class Matmul : public testing::TestWithParam<Product> {
@@ -87,6 +88,9 @@ class Matmul : public testing::TestWithParam<Product> {
     for (int64_t r = 0; c.extreme_x && r < c.rows; ++r) {
       const int64_t period = r < 2 ? c.k : r;  // rows of one sign, then signs that change every r
       for (int64_t i = 0; i < c.k; ++i) x.row(r)[i] = (i / period + r) % 2 == 0 ? 1.0f : -1.0f;
+    }
+    for (int64_t i = 0; c.outlier_period > 0 && i < c.rows * c.k; i += c.outlier_period) {
+      x.data()[i] = x.data()[i] * 50 + 40;
     }
     const Activations act(act_form(p.dtype, p.layout), x);
     const Rows bias = random_rows({.rows = 1, .dim = c.n, .seed = test_seed() + 2});
@@ -151,6 +155,16 @@ TEST_P(Matmul, EqualsReferenceAtTheBoundsOfCodes) {
   }
 }
 
+TEST_P(Matmul, EqualsReferenceWithOutliers) {
+  for (int64_t period : {11, 61, 700}) {
+    for (int64_t rows : {1, 2, 9}) {
+      expect_equal_to_reference({.n = 35, .k = 1280, .rows = rows, .bias = true, .outlier_period = period});
+      expect_equal_to_reference({.n = 16, .k = step() == 256 ? 768 : 608, .rows = rows, .outlier_period = period});
+    }
+    expect_equal_to_reference({.n = 17, .k = 512, .rows = 5, .bits = WeightBits::kFinite, .outlier_period = period});
+  }
+}
+
 TEST_P(Matmul, EqualsReferenceWhereRowsTakeSeveralPasses) {
   expect_equal_to_reference({.n = 5, .k = 8192, .rows = 131});
 }
@@ -161,13 +175,14 @@ struct Sum {
   void add(double term) { value += term, magnitude += std::abs(term); }
 };
 
-/// Terms as the quantised recipes have them, from the file's own blocks: one or two a block.
+/// Terms as the quantised recipes have them, from the file's own blocks: one or two a block, one an outlier.
 Sum sum_of_blocks(DType dtype, const std::byte* file, const ActView& x, int64_t row) {
   const BlockFormat& format = *find_format(dtype);
   const std::byte* record = x.data + row * act_row_bytes(x.form, x.k);
   const auto* q = reinterpret_cast<const int8_t*>(record);
   const auto* scale = reinterpret_cast<const float*>(record + act_scale_offset(x.form, x.k));
   const int64_t block = dtype_info(dtype).block_elems;
+  const std::byte* first = file;
   Sum sum;
   for (int64_t b = 0; b < x.k / block; ++b, q += block, file += dtype_info(dtype).block_bytes) {
     double products = 0, minima = 0;
@@ -190,6 +205,13 @@ Sum sum_of_blocks(DType dtype, const std::byte* file, const ActView& x, int64_t 
     sum.add(products * double{scale[b]});
     sum.add(minima * double{scale[b]});
   }
+  const std::byte* head = record + act_outlier_offset(x.form, x.k);
+  std::vector<float> w(static_cast<size_t>(x.k));
+  format.decode(first, x.k, w.data());
+  for (int32_t o = 0; o < *reinterpret_cast<const int32_t*>(head); ++o) {
+    const Outlier outlier = reinterpret_cast<const Outlier*>(head + kOutlierHeadBytes)[o];
+    sum.add(double{w[static_cast<size_t>(outlier.i)]} * double{outlier.x});
+  }
   return sum;
 }
 
@@ -202,22 +224,24 @@ Sum sum_of_products(DType dtype, const std::byte* file, const float* x, int64_t 
 }
 
 // Quantised: each term takes three roundings at most before its fused addition (d * a or a * sum, the integer to f32),
-// and each of 2 * blocks additions rounds a partial sum no larger than the magnitudes together.
-// Floats: each chain has ceil(k / 16) roundings, the tree four.
-// First-order bounds in u = 2^-24; one more u for the terms of higher order (their count times u is below 2^-14).
+// an outlier's weight as many, and each of 2 * blocks + kOutliers additions rounds a partial sum no larger than the
+// magnitudes together. Floats: each chain has ceil(k / 16) roundings, the tree four. First-order bounds in u = 2^-24;
+// one more u for the terms of higher order (their count times u is below 2^-14).
 TEST_P(Matmul, IsCloseToDouble) {
   const Product& p = GetParam();
+  constexpr int kOutliers = 11;
   const int64_t n = 21, k = 1024, rows = 3;
   for (WeightBits bits : {WeightBits::kEncoded, WeightBits::kFinite}) {
     const std::vector<std::byte> file = random_file_rows(p.dtype, n, k, bits, test_seed());
     const PackedWeights weights(p.dtype, p.layout, n, k, file);
     // Small, so that random f32 weights near the largest number do not overflow.
-    const Rows x = random_rows({.rows = rows, .dim = k, .low = -1e-4f, .high = 1e-4f, .seed = test_seed()});
+    Rows x = random_rows({.rows = rows, .dim = k, .low = -1e-4f, .high = 1e-4f, .seed = test_seed()});
+    for (int64_t i = 7; i < k; i += 100) x.row(1)[i] = 0.01f;  // kOutliers of them
     const Activations act(act_form(p.dtype, p.layout), x);
     Rows got(rows, n);
     p.variant.fn({.x = act.view(), .w = weights.view(), .y = got.data(), .y_stride = n}, {0, 2});
     const bool quantised = p.layout == WeightLayout::kInterleaved16;
-    const auto roundings = static_cast<double>(quantised ? 2 * k / step() + 3 : k / 16 + 4);
+    const auto roundings = static_cast<double>(quantised ? 2 * k / step() + 3 + kOutliers : k / 16 + 4);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t j = 0; j < n; ++j) {
         const std::byte* row = file.data() + j * file_row_bytes(p.dtype, k);

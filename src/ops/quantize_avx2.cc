@@ -1,6 +1,8 @@
 #include <immintrin.h>
 
 #include "ops/quantize_kernels.h"
+#include "ops/quantize_outliers.h"
+#include "ops/vector_math_avx2.h"
 
 namespace headrace::avx2 {
 namespace {
@@ -28,13 +30,26 @@ int sum_lanes(__m256i v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-/// Rounds `block` values; adds up each `sum_block` of them.
+/// Rounds block [first, first + block) of row x; adds up each `sum_block` of its q's.
 template <int64_t block, int64_t sum_block>
-void quantize_block(const float* x, int8_t* q, float* scale, int16_t* sum) {
-  __m256 most = _mm256_setzero_ps();
-  // max_ps gives its second operand where one is not a number: `most` stays a number.
-  for (int64_t i = 0; i < block; i += kLanes) most = _mm256_max_ps(abs_ps(_mm256_loadu_ps(x + i)), most);
-  const float amax = max_lane(most);
+void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int16_t* sum, OutlierList& outliers) {
+  x += first;
+  __m256 most = _mm256_setzero_ps(), total[2] = {most, most};
+  for (int64_t i = 0; i < block; i += kLanes) {
+    const __m256 a = abs_ps(_mm256_loadu_ps(x + i));
+    // max_ps gives its second operand where one is not a number: `most` stays a number.
+    most = _mm256_max_ps(a, most);
+    __m256& chains = total[i / kLanes % 2];
+    chains = _mm256_add_ps(chains, _mm256_and_ps(a, _mm256_cmp_ps(a, a, _CMP_ORD_Q)));
+  }
+  float amax = max_lane(most);
+  const float limit =
+      sum_lanes16(total[0], total[1]) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
+  float kept[block];
+  if (amax > limit) {
+    amax = take_outliers<block>(x, first, limit, kept, outliers);
+    x = kept;
+  }
   *scale = amax / 127.0f;
   const __m256 inv = _mm256_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
   const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // undoes the packs' work on 128-bit halves
@@ -43,12 +58,12 @@ void quantize_block(const float* x, int8_t* q, float* scale, int16_t* sum) {
     const __m256i c = round_lanes(x + i + 16, inv), d = round_lanes(x + i + 24, inv);
     const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(q + i), _mm256_permutevar8x32_epi32(bytes, in_order));
-    const int first = sum_lanes(_mm256_add_epi32(a, b)), second = sum_lanes(_mm256_add_epi32(c, d));
+    const int low = sum_lanes(_mm256_add_epi32(a, b)), high = sum_lanes(_mm256_add_epi32(c, d));
     if constexpr (sum_block == 32) {
-      sum[i / 32] = static_cast<int16_t>(first + second);
+      sum[i / 32] = static_cast<int16_t>(low + high);
     } else {
-      sum[i / 16] = static_cast<int16_t>(first);
-      sum[i / 16 + 1] = static_cast<int16_t>(second);
+      sum[i / 16] = static_cast<int16_t>(low);
+      sum[i / 16 + 1] = static_cast<int16_t>(high);
     }
   }
 }
@@ -58,19 +73,22 @@ void quantize(const QuantizeArgs& args, RowRange rows) {
   const ActForm form = args.y.form;
   const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
   const int64_t scale_at = act_scale_offset(form, k), sum_at = act_sum_offset(form, k);
+  const int64_t outliers_at = act_outlier_offset(form, k);
   const int64_t num_blocks = k / block, num_sums = k / sum_block;
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     std::byte* out = args.y.data + r * row_bytes;
     auto* q = reinterpret_cast<int8_t*>(out);
     auto* scale = reinterpret_cast<float*>(out + scale_at);
     auto* sum = reinterpret_cast<int16_t*>(out + sum_at);
+    OutlierList outliers(out + outliers_at);
     for (int64_t b = 0; b < num_blocks; ++b) {
-      quantize_block<block, sum_block>(args.x + r * k + b * block, q + b * block, scale + b,
-                                       sum + b * (block / sum_block));
+      quantize_block<block, sum_block>(args.x + r * k, b * block, q + b * block, scale + b,
+                                       sum + b * (block / sum_block), outliers);
     }
     for (std::byte* p = out + k; p < out + scale_at; ++p) *p = std::byte{0};
     for (std::byte* p = out + scale_at + num_blocks * 4; p < out + sum_at; ++p) *p = std::byte{0};
-    for (std::byte* p = out + sum_at + num_sums * 2; p < out + row_bytes; ++p) *p = std::byte{0};
+    for (std::byte* p = out + sum_at + num_sums * 2; p < out + outliers_at; ++p) *p = std::byte{0};
+    outliers.close();
   }
 }
 

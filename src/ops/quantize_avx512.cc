@@ -1,6 +1,8 @@
 #include <immintrin.h>
 
 #include "ops/quantize_kernels.h"
+#include "ops/quantize_outliers.h"
+#include "ops/vector_math_avx512.h"
 
 namespace headrace::avx512 {
 namespace {
@@ -14,13 +16,24 @@ __m512i round_lanes(const float* x, __m512 inv) {
   return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), clamped);
 }
 
-/// Rounds `block` values; adds up each `sum_block` of them.
+/// Rounds block [first, first + block) of row x; adds up each `sum_block` of its q's.
 template <int64_t block, int64_t sum_block>
-void quantize_block(const float* x, int8_t* q, float* scale, int16_t* sum) {
-  __m512 most = _mm512_setzero_ps();
-  // max_ps gives its second operand where one is not a number: `most` stays a number.
-  for (int64_t i = 0; i < block; i += kLanes) most = _mm512_max_ps(_mm512_abs_ps(_mm512_loadu_ps(x + i)), most);
-  const float amax = _mm512_reduce_max_ps(most);
+void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int16_t* sum, OutlierList& outliers) {
+  x += first;
+  __m512 most = _mm512_setzero_ps(), total = most;
+  for (int64_t i = 0; i < block; i += kLanes) {
+    const __m512 a = _mm512_abs_ps(_mm512_loadu_ps(x + i));
+    // max_ps gives its second operand where one is not a number: `most` stays a number.
+    most = _mm512_max_ps(a, most);
+    total = _mm512_mask_add_ps(total, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), total, a);
+  }
+  float amax = _mm512_reduce_max_ps(most);
+  const float limit = sum_lanes16(total) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
+  float kept[block];
+  if (amax > limit) {
+    amax = take_outliers<block>(x, first, limit, kept, outliers);
+    x = kept;
+  }
   *scale = amax / 127.0f;
   const __m512 inv = _mm512_set1_ps(amax > 0 ? 127.0f / amax : 0.0f);
   for (int64_t i = 0; i < block; i += 32) {
@@ -41,19 +54,22 @@ void quantize(const QuantizeArgs& args, RowRange rows) {
   const ActForm form = args.y.form;
   const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
   const int64_t scale_at = act_scale_offset(form, k), sum_at = act_sum_offset(form, k);
+  const int64_t outliers_at = act_outlier_offset(form, k);
   const int64_t num_blocks = k / block, num_sums = k / sum_block;
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     std::byte* out = args.y.data + r * row_bytes;
     auto* q = reinterpret_cast<int8_t*>(out);
     auto* scale = reinterpret_cast<float*>(out + scale_at);
     auto* sum = reinterpret_cast<int16_t*>(out + sum_at);
+    OutlierList outliers(out + outliers_at);
     for (int64_t b = 0; b < num_blocks; ++b) {
-      quantize_block<block, sum_block>(args.x + r * k + b * block, q + b * block, scale + b,
-                                       sum + b * (block / sum_block));
+      quantize_block<block, sum_block>(args.x + r * k, b * block, q + b * block, scale + b,
+                                       sum + b * (block / sum_block), outliers);
     }
     for (std::byte* p = out + k; p < out + scale_at; ++p) *p = std::byte{0};
     for (std::byte* p = out + scale_at + num_blocks * 4; p < out + sum_at; ++p) *p = std::byte{0};
-    for (std::byte* p = out + sum_at + num_sums * 2; p < out + row_bytes; ++p) *p = std::byte{0};
+    for (std::byte* p = out + sum_at + num_sums * 2; p < out + outliers_at; ++p) *p = std::byte{0};
+    outliers.close();
   }
 }
 
