@@ -82,7 +82,8 @@ LineEditor::LineEditor(std::string prompt, std::string history_path) : state_(st
   el_set(s.editor, EL_EDITOR, "emacs");
   el_set(s.editor, EL_HIST, history, s.history);
   el_set(s.editor, EL_SETTY, "-d", "-isig", nullptr);
-  el_set(s.editor, EL_ADDFN, "headrace-interrupt", "Give up the line", &State::interrupt);
+  // The narrow form of this call copies the names and never frees them.
+  el_wset(s.editor, EL_ADDFN, L"headrace-interrupt", L"Give up the line", &State::interrupt);
   el_set(s.editor, EL_BIND, "^C", "headrace-interrupt", nullptr);
   el_set(s.editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
 }
