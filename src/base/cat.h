@@ -10,13 +10,13 @@ namespace headrace {
 /// One part of a cat(): text as it is, numbers in decimal (floats in the shortest form that reads back the same).
 class CatPiece {
  public:
-  CatPiece(std::string_view text) noexcept : text_(text) {}    // NOLINT: implicit on purpose
-  CatPiece(const std::string& text) noexcept : text_(text) {}  // NOLINT
-  CatPiece(const char* text) noexcept : text_(text) {}         // NOLINT
-  CatPiece(char c) noexcept : text_(buffer_, 1) { buffer_[0] = c; }           // NOLINT
-  CatPiece(bool value) noexcept : text_(value ? "true" : "false") {}          // NOLINT
-  CatPiece(double value) noexcept { write(value); }                           // NOLINT
-  CatPiece(float value) noexcept { write(value); }                            // NOLINT
+  CatPiece(std::string_view text) noexcept : text_(text) {}           // NOLINT: implicit on purpose
+  CatPiece(const std::string& text) noexcept : text_(text) {}         // NOLINT
+  CatPiece(const char* text) noexcept : text_(text) {}                // NOLINT
+  CatPiece(char c) noexcept : text_(buffer_, 1) { buffer_[0] = c; }   // NOLINT
+  CatPiece(bool value) noexcept : text_(value ? "true" : "false") {}  // NOLINT
+  CatPiece(double value) noexcept { write(value); }                   // NOLINT
+  CatPiece(float value) noexcept { write(value); }                    // NOLINT
   template <std::signed_integral T>
   CatPiece(T value) noexcept {  // NOLINT
     write(static_cast<long long>(value));

@@ -1,7 +1,6 @@
 #include "base/progress.h"
 
 #include <fmt/format.h>
-
 #include <sys/ioctl.h>
 #include <unistd.h>
 
