@@ -1,5 +1,10 @@
 # The Rust static library (tokenizer, chat templates, grammars), always built in release: sanitizer builds share it.
-set(HR_RUST_TARGET_DIR "${CMAKE_SOURCE_DIR}/build/rust" CACHE PATH "Where cargo keeps its build")
+# HR_RUST_TARGET_DIR in the environment lets checkouts share cargo's work: the crates that it depends on are built once.
+set(rust_target_dir "${CMAKE_SOURCE_DIR}/build/rust")
+if(DEFINED ENV{HR_RUST_TARGET_DIR})
+  set(rust_target_dir "$ENV{HR_RUST_TARGET_DIR}")
+endif()
+set(HR_RUST_TARGET_DIR "${rust_target_dir}" CACHE PATH "Where cargo keeps its build")
 find_program(HR_CARGO cargo PATHS $ENV{CARGO_HOME}/bin $ENV{HOME}/.cargo/bin REQUIRED)
 file(GLOB_RECURSE rust_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/rust/src/*.rs)
 set(rust_lib ${HR_RUST_TARGET_DIR}/release/libheadrace_rust.a)
