@@ -17,6 +17,14 @@ CTRL_C, CTRL_D, UP = b"\x03", b"\x04", b"\x1b[A"
 PROMPT = "> "
 
 
+def setUpModule():
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError as error:  # a bare chroot without /dev/pts
+        raise unittest.SkipTest(f"no pseudo terminals: {error}")
+
+
 class Terminal:
     """The program on a pseudo terminal."""
 
