@@ -120,7 +120,7 @@ TEST_P(Matmul, EqualsReferenceForEveryLength) {
   if (step() == 1) lengths.insert({15, 16, 17, 31, 33, 255, 511, 512, 513, 1039});
   if (step() == 32) lengths.insert({256, 288, 512, 544, 800});
   for (int64_t k : lengths) {
-    for (int64_t rows : {1, 2, 3, 5}) expect_equal_to_reference({.n = 17, .k = k, .rows = rows});
+    for (int64_t rows : {1, 2, 3, 5, 17}) expect_equal_to_reference({.n = 17, .k = k, .rows = rows});
   }
 }
 
@@ -132,7 +132,7 @@ TEST_P(Matmul, EqualsReferenceForEveryShape) {
   for (int64_t n : {1, 2, 15, 16, 31, 33}) {
     for (int64_t rows : {1, 3, 8}) expect_equal_to_reference({.n = n, .k = k, .rows = rows, .bias = rows == 3});
   }
-  for (int64_t rows : {16, 31, 33, 64, 130}) {
+  for (int64_t rows : {12, 13, 16, 31, 33, 64, 130}) {
     expect_equal_to_reference({.n = 19, .k = k, .rows = rows, .bias = true});
   }
   expect_equal_to_reference({.n = 544, .k = k, .rows = 7});
@@ -150,14 +150,14 @@ TEST_P(Matmul, EqualsReferenceForBrokenValues) {
 
 // Sums in 16 bits must not saturate, those in 32 not wrap: the bounds that the kernels state are reached here.
 TEST_P(Matmul, EqualsReferenceAtTheBoundsOfCodes) {
-  for (int64_t rows : {2, 9}) {
+  for (int64_t rows : {2, 9, 18}) {
     expect_equal_to_reference({.n = 49, .k = 1024, .rows = rows, .bits = WeightBits::kExtreme, .extreme_x = true});
   }
 }
 
 TEST_P(Matmul, EqualsReferenceWithOutliers) {
   for (int64_t period : {11, 61, 700}) {
-    for (int64_t rows : {1, 2, 9}) {
+    for (int64_t rows : {1, 2, 9, 14}) {
       expect_equal_to_reference({.n = 35, .k = 1280, .rows = rows, .bias = true, .outlier_period = period});
       expect_equal_to_reference({.n = 16, .k = step() == 256 ? 768 : 608, .rows = rows, .outlier_period = period});
     }
