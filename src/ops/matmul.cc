@@ -15,13 +15,6 @@ constexpr Table interleaved_table(std::string_view name) {
   return {name,
           {{Isa::kRef, ref::matmul_interleaved},
            {Isa::kAvx2, HR_X86(avx2::matmul_interleaved<T>)},
-           {Isa::kAvx512, HR_X86(avx512::matmul_interleaved<T>)}}};
-}
-template <DType T>
-constexpr Table interleaved256_table(std::string_view name) {
-  return {name,
-          {{Isa::kRef, ref::matmul_interleaved},
-           {Isa::kAvx2, HR_X86(avx2::matmul_interleaved<T>)},
            {Isa::kAvx512, HR_X86(avx512::matmul_interleaved<T>)},
            {Isa::kAmx, HR_X86(amx::matmul_interleaved<T>)}}};
 }
@@ -44,12 +37,12 @@ constinit const std::array kInterleavedTables{
     TableRow{DType::kQ5_1, interleaved_table<DType::kQ5_1>("matmul_q5_1")},
     TableRow{DType::kQ8_0, interleaved_table<DType::kQ8_0>("matmul_q8_0")},
     TableRow{DType::kIQ4_NL, interleaved_table<DType::kIQ4_NL>("matmul_iq4_nl")},
-    TableRow{DType::kQ2_K, interleaved256_table<DType::kQ2_K>("matmul_q2_k")},
-    TableRow{DType::kQ3_K, interleaved256_table<DType::kQ3_K>("matmul_q3_k")},
-    TableRow{DType::kQ4_K, interleaved256_table<DType::kQ4_K>("matmul_q4_k")},
-    TableRow{DType::kQ5_K, interleaved256_table<DType::kQ5_K>("matmul_q5_k")},
-    TableRow{DType::kQ6_K, interleaved256_table<DType::kQ6_K>("matmul_q6_k")},
-    TableRow{DType::kIQ4_XS, interleaved256_table<DType::kIQ4_XS>("matmul_iq4_xs")},
+    TableRow{DType::kQ2_K, interleaved_table<DType::kQ2_K>("matmul_q2_k")},
+    TableRow{DType::kQ3_K, interleaved_table<DType::kQ3_K>("matmul_q3_k")},
+    TableRow{DType::kQ4_K, interleaved_table<DType::kQ4_K>("matmul_q4_k")},
+    TableRow{DType::kQ5_K, interleaved_table<DType::kQ5_K>("matmul_q5_k")},
+    TableRow{DType::kQ6_K, interleaved_table<DType::kQ6_K>("matmul_q6_k")},
+    TableRow{DType::kIQ4_XS, interleaved_table<DType::kIQ4_XS>("matmul_iq4_xs")},
 };
 constinit const std::array kPlainTables{
     TableRow{DType::kF32, plain_table<DType::kF32>("matmul_f32")},

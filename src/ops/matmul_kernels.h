@@ -24,7 +24,7 @@ void matmul_plain(const MatmulArgs& args, RowRange groups) noexcept;
 void matmul_decoded(const MatmulArgs& args, RowRange groups) noexcept;
 }  // namespace avx512
 namespace amx {
-/// Types with blocks of 256; few rows go to avx512.
+/// Few rows go to avx512.
 template <DType T>
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept;
 }  // namespace amx

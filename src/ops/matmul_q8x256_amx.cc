@@ -3,29 +3,21 @@
 // Scales go into the weights: a super-block of 16 neurons becomes w = q * scale, exact in 16 bits, split into bytes,
 //   w = low + 256 * high, low unsigned, high signed: two planes, each in tiles of 64 k by 16 neurons,
 // and isum = sum low * x + 256 * sum high * x, exact integers. Formats whose w fits a byte have one plane.
-// A tile of activations is read in place: its rows are records, their stride the tile's. Minima multiply the sums of x,
-// which are words, by their bytes in the same way. Largest values: a plane's sum 255 * 127 * 256 < 2^23; isum < 2^30.
+// Minima multiply sums of x in a tile of bf16. Largest values: a plane's sum 255 * 127 * 256 < 2^23; isum < 2^30.
 //
-// Order: groups, super-blocks (expanded into the L1 cache), pairs of tiles of rows. Tiles are as high as there are rows
-// below 16; else the last tile of a pass begins early enough to be full, and computes some rows twice.
+// Order: groups, super-blocks (expanded into the L1 cache), pairs of tiles of rows.
 #include <immintrin.h>
 
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
+#include "ops/matmul_tiles_amx.h"
 
 namespace headrace::amx {
 namespace {
 
-// Below, vpdpbusd is faster: a tile product takes as long for few rows, and expanding does not pay.
-constexpr int64_t kMinRows = 12;
-constexpr int kTileRows = 16;
-constexpr int kTileBytes = 1024;
 constexpr int kTilesOfUnit = kUnitK / 64;
-constexpr int kLanes = 16;
-constexpr int64_t kPassBytes = 1 << 20;  // activations of one pass: half of a 2 MiB L2
-constexpr int64_t kMaxPassRows = 512;    // bounds of what lies on the stack: 32 KiB of accumulators,
-constexpr int64_t kMaxPassUnits = 4096;  // 272 KiB of scales and sums (rows times super-blocks)
+constexpr int64_t kMaxPassUnits = 4096;  // rows times super-blocks: 272 KiB of scales and sums on the stack
 constexpr int64_t kMaxK = kMaxPassUnits / kTileRows * kUnitK;
 
 /// -q * scale of Q3_K lies in [-128, 124], q * scale of Q2_K in [0, 45].
@@ -221,16 +213,6 @@ struct Scratch {
   alignas(64) uint8_t min_sums[kMaxPassUnits][64];
 };
 
-/// One pass over rows: `tiles` tiles of `height` rows between `first` and `last`.
-struct Pass {
-  int64_t first, last, tiles;
-  int height;
-  [[nodiscard]] int64_t row_of_tile(int64_t t) const {
-    const int64_t row = first + t * height;
-    return row < last - height ? row : last - height;
-  }
-};
-
 /// Gathers what stands apart in the records, for each super-block in the order of the tiles' rows: scales, and for the
 /// minima the sums of x as pairs of bf16, sum = 16 * (sum >> 4) + (sum & 15): both exact, as |sum| <= 16 * 127. So are
 /// their products with minima of 6 bits and the sums of these, below 2^21.
@@ -296,24 +278,8 @@ void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scr
   }
   for (int quarter = 0; quarter < 4; ++quarter) finish<T>(before, quarter, pass.height);
 
-  const int64_t outliers_at = act_outlier_offset(args.x.form, k);
-  for (int64_t t = 0; t < pass.tiles; ++t) {
-    for (int r = 0; r < pass.height; ++r) {
-      const int64_t row = pass.row_of_tile(t) + r;
-      const __m512 acc = _mm512_load_ps(scratch.acc[t * kTileRows + r]);
-      store(args, group, row, add_outliers<T>(weights, k, args.x.data + row * row_bytes + outliers_at, acc));
-    }
-  }
+  store_rows<T>(args, group, pass, scratch.acc);
 }
-
-/// What ldtilecfg reads.
-struct alignas(64) TileConfig {
-  uint8_t palette;
-  uint8_t start_row;
-  uint8_t reserved[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-};
 
 }  // namespace
 
@@ -323,25 +289,12 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
     avx512::matmul_interleaved<T>(args, groups);
     return;
   }
-  const int height = args.x.rows < kTileRows ? static_cast<int>(args.x.rows) : kTileRows;
-  TileConfig config{};
-  config.palette = 1;
-  for (int t = 0; t < 8; ++t) {
-    config.row_bytes[t] = 64;
-    config.rows[t] = t < 6 ? static_cast<uint8_t>(height) : 16;
-  }
-  asm volatile("" ::: "memory");  // _tile_loadconfig tells g++ 12 of eight bytes only
-  _tile_loadconfig(&config);
-
+  const int height = tile_height(args);
+  configure_tiles(height, 64);
   Scratch scratch;
-  int64_t most = kPassBytes / act_outlier_offset(args.x.form, args.x.k) / (2 * kTileRows) * (2 * kTileRows);
-  most = most < kTileRows ? kTileRows : most > kMaxPassRows ? kMaxPassRows : most;
-  for (int64_t begin = 0; begin < args.x.rows; begin += most) {
-    Pass pass;
-    pass.last = begin + most < args.x.rows ? begin + most : args.x.rows;
-    pass.first = pass.last - begin < height ? pass.last - height : begin;
-    pass.tiles = (pass.last - pass.first + height - 1) / height;
-    pass.height = height;
+  Pass pass;
+  pass.height = height;
+  while (next_pass(args, pass)) {
     gather<T>(args, pass, scratch);
     for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
   }

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/matmul_interleaved_avx512.h"
+#include "ops/matmul_kernels.h"
+
+/// What the AMX products of interleaved weights share: passes over rows, tiles of rows within a pass, the registers'
+/// configuration. A tile of activations is read in place: its rows are records. Tiles are as high as there are rows
+/// below 16; else the last tile of a pass begins early enough to be full, and computes some rows twice.
+///
+/// In an unnamed namespace, unlike other headers: each variant file needs a copy of its own, compiled for its own
+/// instruction set, that the linker cannot exchange for another's.
+namespace headrace::amx {
+namespace {
+
+// Below, vpdpbusd is faster: a tile product takes as long for few rows, and expanding does not pay.
+constexpr int64_t kMinRows = 12;
+constexpr int kTileRows = 16;
+constexpr int kTileBytes = 1024;
+constexpr int kLanes = 16;
+constexpr int64_t kPassBytes = 1 << 20;  // activations of one pass: half of a 2 MiB L2
+constexpr int64_t kMaxPassRows = 512;    // their accumulators, 32 KiB, lie on the stack
+
+inline int tile_height(const MatmulArgs& args) {
+  return args.x.rows < kTileRows ? static_cast<int>(args.x.rows) : kTileRows;
+}
+
+/// What ldtilecfg reads.
+struct alignas(64) TileConfig {
+  uint8_t palette;
+  uint8_t start_row;
+  uint8_t reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+};
+
+/// Tiles 0 to 3: sums; 4 and 5: activations; 6 and 7: weights, `product_k` by 16 neurons.
+inline void configure_tiles(int height, int product_k) {
+  TileConfig config{};
+  config.palette = 1;
+  for (int t = 0; t < 8; ++t) {
+    config.row_bytes[t] = t == 4 || t == 5 ? static_cast<uint16_t>(product_k) : 64;
+    config.rows[t] = static_cast<uint8_t>(t < 6 ? height : product_k / 4);
+  }
+  asm volatile("" ::: "memory");  // _tile_loadconfig tells g++ 12 of eight bytes only
+  _tile_loadconfig(&config);
+}
+
+/// One pass: `tiles` tiles of `height` rows within [first, last).
+struct Pass {
+  int64_t first = 0, last = 0, tiles = 0;
+  int height = 0;
+  [[nodiscard]] int64_t row_of_tile(int64_t t) const {
+    const int64_t row = first + t * height;
+    return row < last - height ? row : last - height;
+  }
+};
+
+/// Goes on to the next pass (a fresh one has its height set); false where there is none. At most kMaxPassRows rows, and
+/// as many as kPassBytes hold or one tile.
+inline bool next_pass(const MatmulArgs& args, Pass& pass) {
+  if (pass.last >= args.x.rows) return false;
+  int64_t most = kPassBytes / act_outlier_offset(args.x.form, args.x.k) / (2 * kTileRows) * (2 * kTileRows);
+  most = most < kTileRows ? kTileRows : most > kMaxPassRows ? kMaxPassRows : most;
+  pass.first = pass.last;
+  pass.last = pass.first + most < args.x.rows ? pass.first + most : args.x.rows;
+  if (pass.last - pass.first < pass.height) pass.first = pass.last - pass.height;
+  pass.tiles = (pass.last - pass.first + pass.height - 1) / pass.height;
+  return true;
+}
+
+/// The rows of a group from their accumulators, kTileRows to a tile, to y.
+template <DType T>
+void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, const float (*acc)[kLanes]) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  const int64_t k = args.w.k, row_bytes = act_row_bytes(args.x.form, k);
+  const std::byte* outliers = args.x.data + act_outlier_offset(args.x.form, k);
+  const std::byte* weights = args.w.data + group * (k / kFormat.block_elems) * kFormat.unit_step_bytes;
+  for (int64_t t = 0; t < pass.tiles; ++t) {
+    for (int r = 0; r < pass.height; ++r) {
+      const int64_t row = pass.row_of_tile(t) + r;
+      const __m512 sum = _mm512_load_ps(acc[t * kTileRows + r]);
+      store(args, group, row, add_outliers<T>(weights, k, outliers + row * row_bytes, sum));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headrace::amx
