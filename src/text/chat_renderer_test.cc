@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <future>
+#include <vector>
+
+#include "base/cat.h"
 
 namespace headrace {
 namespace {
@@ -105,6 +109,75 @@ TEST(ChatRenderer, SaysWhereATemplateIsWrong) {
   EXPECT_THAT(failure("{{ 1 | no_such_filter }}", Kind::kRuntime), HasSubstr("no_such_filter"));
   EXPECT_THAT(failure("{% include '/etc/passwd' %}", Kind::kRuntime), HasSubstr("t.jinja: line 1: "));
   EXPECT_THAT(failure("", Kind::kRuntime, "{not json"), HasSubstr("variables: "));
+}
+
+std::string repeated(std::string_view text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+// Parsing, printing and freeing recurse, and a stack that overflows ends the process.
+TEST(ChatRenderer, RefusesExpressionsThatNestTooDeep) {
+  for (const auto& [before, step, after] :
+       std::vector<std::array<std::string, 3>>{{"{{ ", "-", "1 }}"},
+                                               {"{{ ", "not ", "1 }}"},
+                                               {"{{ 1", " + 1", " }}"},
+                                               {"{{ 1", " ~ 1", " }}"},
+                                               {"{{ 1", " and 1", " }}"},
+                                               {"{{ 2", "**2", " }}"},
+                                               {"{{ x", ".a", " }}"},
+                                               {"{{ x", "|upper", " }}"},
+                                               {"{{ x", "[0]", " }}"},
+                                               {"{{ x", "()", " }}"},
+                                               {"{{ [1, 2", " + 1", "] }}"},
+                                               {"{% if 1", " or 1", " %}{% endif %}"},
+                                               {"{% if 0 %}", "{% elif 0 %}", "{% endif %}"}}) {
+    EXPECT_THAT(failure(before + repeated(step, 100'000) + after, Kind::kSyntax), testing::StartsWith("t.jinja: "))
+        << step;
+  }
+  const std::string wide = "{% set x = [" + repeated("{'a': [1 + 1, -2], 'b': not 1}, ", 1000) + "] %}{{ x | length }}";
+  EXPECT_EQ(render(wide), "1000");
+}
+
+TEST(ChatRenderer, RefusesValuesThatNestTooDeepOrInThemselves) {
+  const auto grown = [](std::string_view value) {
+    return failure(cat("{% set n = namespace(x=[1]) %}{% for i in range(90000) %}{% set n.x = ", value,
+                       " %}{% endfor %}{{ n.x }}"),
+                   Kind::kRuntime);
+  };
+  for (const std::string_view value :
+       {"[n.x]", "(n.x,)", "{'a': n.x}", "dict(a=n.x)", "n.x | batch(1)", "n.x | slice(1)", "[[n.x][0:]]"}) {
+    EXPECT_THAT(grown(value), HasSubstr("t.jinja: line 1: invalid operation: a ")) << value;
+  }
+  EXPECT_THAT(grown("n.x | chain([i])"), HasSubstr("allowance"));
+  EXPECT_EQ(grown("n.x[0:]"), "rendered: [1]");
+  EXPECT_THAT(failure("{% set x = [1] %}" + repeated("{% set x = [x] %}", 50'000), Kind::kRuntime),
+              HasSubstr("nested more than"));
+  for (const std::string_view member : {"n", "[n]", "namespace(a=1)", "loop", "m", "[m]"}) {
+    EXPECT_THAT(
+        failure(cat("{% set n = namespace() %}{% macro m() %}{{ n }}{% endmacro %}{% for i in [1] %}{% set n.x = ",
+                    member, " %}{% endfor %}{{ n }}"),
+                Kind::kRuntime),
+        HasSubstr("a namespace holds text, numbers, lists and dicts only"))
+        << member;
+  }
+  EXPECT_THAT(
+      failure("{% set n = namespace() %}{% set n.x | default(n) | list %}{% endset %}{% set n.y | zip([n]) | list "
+              "%}a{% endset %}",
+              Kind::kRuntime),
+      HasSubstr("a namespace holds"));
+}
+
+TEST(ChatRenderer, SetsAsJinjaDoes) {
+  EXPECT_EQ(render("{%- set a, b = 1, 'x=%}' -%} {%- set n = namespace(v=none) -%}{% set n.v = a if b == 'y' else b "
+                   "-%} {{ n.v }}{{ a }}{{ undefined_name is defined }}{% set u = undefined_name %}{{ u is defined }}"),
+            "x=%}1FalseFalse");
+  EXPECT_EQ(render("{% set t | upper | replace('B', 'c=d') %}ab{% endset %}{{ t }}{% set s %}-{% endset %}{{ s }}"),
+            "Ac=d-");
+  EXPECT_EQ(render("{% set m = messages | selectattr('a') | map(attribute='a') %}{{ m | list }}{{ m | length }}", "",
+                   R"([{"a": 1}, {"b": 2}])"),
+            "[1]1");
 }
 
 TEST(ChatRenderer, BoundsWorkMemoryAndOutput) {

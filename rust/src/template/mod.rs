@@ -1,7 +1,9 @@
 //! Chat templates: Jinja as `transformers` runs it (its names, white space rules and filters), within bounds.
 
+mod bounded_nesting;
 mod json_filter;
 mod strict_loops;
+mod tags;
 
 use crate::error::{ErrorKind, Result, TextError};
 use minijinja::syntax::SyntaxConfig;
@@ -14,6 +16,8 @@ use std::io;
 /// One unit pays for an instruction or 64 bytes of data: less than a second, and 512 MB that a hostile template may
 /// hold. A conversation of a million tokens takes some 2 % of it.
 const FUEL: u64 = 8_000_000;
+/// Published templates have up to 30 KB.
+const MAX_SOURCE_BYTES: usize = 1 << 20;
 /// No context window holds as much text.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 
@@ -42,12 +46,15 @@ impl ChatTemplate {
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.set_fuel(Some(FUEL));
+        environment.set_recursion_limit(bounded_nesting::MAX_CALL_DEPTH);
         environment.add_filter("tojson", json_filter::tojson);
         environment.add_filter(strict_loops::FILTER, strict_loops::iterable);
+        environment.add_filter(bounded_nesting::FILTER, bounded_nesting::bounded);
+        environment.add_filter(bounded_nesting::MEMBER_FILTER, bounded_nesting::bounded_member);
         environment.add_function("raise_exception", raise_exception);
-        environment
-            .add_template_owned(name.to_string(), strict_loops::with_checked_loops(&without_generation_marks(source)))
-            .map_err(|e| syntax_error(name, &e))?;
+        let source = checked(source)
+            .map_err(|what| TextError { kind: ErrorKind::TemplateSyntax, message: format!("{name}: {what}") })?;
+        environment.add_template_owned(name.to_string(), source).map_err(|e| syntax_error(name, &e))?;
         Ok(Self { environment, name: name.to_string() })
     }
 
@@ -131,6 +138,20 @@ impl std::error::Error for Raised {}
 
 fn raise_exception(message: String) -> std::result::Result<Value, Error> {
     Err(Error::new(minijinja::ErrorKind::InvalidOperation, "raised by the template").with_source(Raised(message)))
+}
+
+/// The source with what makes minijinja as strict as Python and safe with what strangers wrote; lines stay where they
+/// are.
+fn checked(source: &str) -> std::result::Result<String, String> {
+    if source.len() > MAX_SOURCE_BYTES {
+        return Err(format!("has {} bytes, at most {MAX_SOURCE_BYTES} are read", source.len()));
+    }
+    let nesting = bounded_nesting::TagCheck::default();
+    tags::rewrite_tags(
+        &without_generation_marks(source),
+        |tag| nesting.check(tag),
+        |tag| strict_loops::checked_loop(tag).or_else(|| bounded_nesting::bounded_set(tag)),
+    )
 }
 
 /// `{% generation %}` marks the assistant's words for training. It prints what it holds, as `{% if true %}` does.
