@@ -57,6 +57,7 @@ int main_or_throw(std::span<const std::string> arguments) {
 }  // namespace headrace
 
 int main(int argc, char** argv) {
+  constexpr size_t kMaxMessageBytes = 8192;  // a path may have 4096
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   std::string message;
   try {
@@ -72,6 +73,7 @@ int main(int argc, char** argv) {
     message = error.what();
   }
   std::fflush(stdout);
-  std::fprintf(stderr, "headrace: %s\n", message.c_str());
+  // A message may quote what a stranger's model says, such as the words of raise_exception.
+  std::fprintf(stderr, "headrace: %s\n", headrace::printable(message, kMaxMessageBytes).c_str());
   return 1;
 }

@@ -63,6 +63,7 @@ CommandLine run_command_line(RunSettings& s) {
 
 std::string read_standard_input() {
   std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  if (std::ferror(stdin) != 0) throw Error(ErrorCode::kUnavailable, "standard input cannot be read");
   // Shells end what they send with a line end that nobody typed.
   if (text.ends_with('\n')) text.pop_back();
   if (text.empty())
@@ -98,7 +99,10 @@ int command_run(std::span<const std::string> arguments) {
   if (s.chat.raw && !s.chat.system.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "--system: --raw has no messages; leave one of the two out");
   }
-  if (!s.template_file.empty()) s.load.chat_template = read_text_file(s.template_file);
+  if (!s.template_file.empty()) {
+    s.load.chat_template = read_text_file(s.template_file);
+    if (s.load.chat_template.empty()) throw LoadError(s.template_file, "is empty, expected a Jinja template");
+  }
   const bool has_terminal = isatty(STDIN_FILENO) != 0;
   const bool interactive = s.prompt.empty() && has_terminal;
   // Read before the model is loaded: an empty prompt should not cost minutes.

@@ -36,7 +36,8 @@ std::string printable(std::string_view text, size_t max_bytes) {
     if (out.size() >= max_bytes) return out + "...";
     const size_t n = utf8_sequence_length(text.substr(i));
     const auto c = static_cast<unsigned char>(text[i]);
-    if (n == 0 || c < 0x20 || c == 0x7f) {
+    const bool is_c1_control = n == 2 && c == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0;
+    if (n == 0 || c < 0x20 || c == 0x7f || is_c1_control) {
       out += cat("\\x", "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]);
       i += 1;
     } else {

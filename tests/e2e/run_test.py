@@ -1,8 +1,11 @@
 """headrace run with pipes for standard streams."""
 import json
+import os
+import subprocess
+import tempfile
 import unittest
 
-from program import ProgramTest, data, run
+from program import PROGRAM, ProgramTest, data, run
 
 MODEL = data("models/llama")
 TEMPLATE_MODEL = data("gguf/llama-F32.gguf")
@@ -52,6 +55,23 @@ class RunTest(ProgramTest):
                          self.answer(MODEL, "-p", "[hi]", "--raw", *chat))
         self.assert_fails(run("run", MODEL, "-p", "no", "--chat-template", data("e2e/plain.jinja"), *chat),
                           "this template takes no for no answer")
+
+    def test_what_a_template_says_stays_on_one_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.jinja")
+            for source, said in (("{{ raise_exception('a\\nb\\x1b[31m') }}", "headrace: a\\x0ab\\x1b[31m\n"),
+                                 ("", f"headrace: {path}: is empty, expected a Jinja template\n")):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(source)
+                result = run("run", MODEL, "-p", "hi", "--chat-template", path)
+                self.assert_fails(result)
+                self.assertEqual(result.stderr, said)
+
+    def test_standard_input_that_cannot_be_read(self):
+        folder = os.open(data("models"), os.O_RDONLY)
+        result = subprocess.run([PROGRAM, "run", MODEL, *RAW], stdin=folder, capture_output=True, text=True, timeout=60)
+        os.close(folder)
+        self.assert_fails(result, "standard input cannot be read")
 
     def test_sampling_flags(self):
         base = ["-p", golden_prompt(), "--raw", "--max-tokens", "24", "--quiet"]
