@@ -72,7 +72,7 @@ void find_in_folder(const fs::path& folder, int depth, std::vector<GoldenItem>& 
   for (const fs::path& entry : entries) {
     if (entry.extension() == ".gguf") {
       items.push_back(gguf_item(entry));
-    } else if (fs::is_directory(entry) && depth < kMaxDepth) {
+    } else if (std::error_code unreadable; fs::is_directory(entry, unreadable) && depth < kMaxDepth) {
       find_in_folder(entry, depth + 1, items);
     }
   }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "engine/golden_find.h"
 #include "engine/golden_model.h"
@@ -41,6 +42,18 @@ TEST(Golden, SetupText) {
                         .together = true,
                         .backend = BackendKind::kFakedev}),
             "exact avx2 threads=2 chunk=7 stages=3 together fakedev");
+}
+
+TEST(Golden, FindsPastWhatCannotBeRead) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "golden_past_loops";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink("a_loop", folder / "a_loop");
+  std::filesystem::create_directory_symlink(std::string(HR_TEST_DATA) + "/models/llama", folder / "llama");
+  const std::vector<GoldenItem> items = find_goldens(folder.string());
+  ASSERT_EQ(items.size(), 1u);
+  EXPECT_EQ(items[0].kind, GoldenKind::kModel);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Golden, FindsEachKind) {
