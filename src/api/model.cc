@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <random>
 
@@ -114,7 +115,11 @@ std::span<const float> Model::Impl::next_logits() {
   HR_CHECK(result != nullptr, "nothing to compute");
   if (result->outputs.empty()) return {};
   const auto at = static_cast<int64_t>(result->outputs.size() - 1) * result->width;
-  return std::span(result->data).subspan(static_cast<size_t>(at), static_cast<size_t>(vocab_size_));
+  const auto logits = std::span(result->data).subspan(static_cast<size_t>(at), static_cast<size_t>(vocab_size_));
+  if (std::ranges::any_of(logits, [](float logit) { return std::isnan(logit); })) {
+    throw Error(ErrorCode::kCorrupt, cat(name_, ": the logits are not numbers; its weights are broken or too large"));
+  }
+  return logits;
 }
 
 Generation Model::Impl::run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,

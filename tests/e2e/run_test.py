@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
+from eval_test import change, copy_model
 from program import PROGRAM, ProgramTest, data, run
 
 MODEL = data("models/llama")
@@ -37,6 +38,12 @@ class RunTest(ProgramTest):
         self.assertEqual(self.answer(MODEL, *RAW, stdin=golden_prompt() + "\n"), given)
         self.assertEqual(self.answer(MODEL, "-p", "-", *RAW, stdin=golden_prompt()), given)
         self.assert_fails(run("run", MODEL, *RAW, stdin=""), "the prompt is empty")
+
+    def test_broken_weights_are_an_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = copy_model(folder)
+            change(os.path.join(model, "model.safetensors"), "lm_head.weight", 0, "<f", float("nan"))
+            self.assert_fails(run("run", model, "-p", "a", *RAW), "the logits are not numbers")
 
     def test_setups_agree(self):
         given = self.answer(MODEL, "-p", golden_prompt(), *RAW)
