@@ -76,7 +76,11 @@ std::string require_text(const Option& option, std::string_view text, std::strin
   return std::string(text);
 }
 
-std::string number_text(double value) { return fmt::format("{:g}", value); }
+/// Whole numbers in full: 16777216, not 1.67772e+07.
+std::string number_text(double value) {
+  const bool is_whole = value == std::floor(value) && std::abs(value) < 1e15;
+  return is_whole ? fmt::format("{:.0f}", value) : fmt::format("{:g}", value);
+}
 
 }  // namespace
 
