@@ -19,6 +19,7 @@ enum class WeightBits {
 };
 
 [[nodiscard]] inline int64_t file_row_bytes(DType dtype, int64_t k) {
+  HR_CHECK(k % dtype_info(dtype).block_elems == 0, dtype_name(dtype), ": ", k, " values are no whole number of blocks");
   return k / dtype_info(dtype).block_elems * dtype_info(dtype).block_bytes;
 }
 
