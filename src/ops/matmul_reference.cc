@@ -5,6 +5,7 @@
 #include "base/byte_order.h"
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_kernels.h"
+#include "ops/vector_math.h"
 #include "quant/format.h"
 
 namespace headrace::ref {
@@ -72,16 +73,6 @@ float weight_at(const InterleavedFormat& format, const NeuronUnit& w, int64_t i)
   return format.has_min ? product - w.m[0] * static_cast<float>(w.min[s]) : product;
 }
 
-/// Sixteen chains, joined pairwise.
-float join_lanes(const float* lanes) noexcept {
-  float sum[16];
-  std::copy_n(lanes, 16, sum);
-  for (int width = 8; width >= 1; width /= 2) {
-    for (int c = 0; c < width; ++c) sum[c] = sum[c] + sum[c + width];
-  }
-  return sum[0];
-}
-
 }  // namespace
 
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
@@ -141,7 +132,7 @@ void matmul_decoded(const MatmulArgs& args, RowRange groups) noexcept {
         }
       }
       for (int64_t r = 0; r < rows; ++r) {
-        const float sum = join_lanes(lanes[r]);
+        const float sum = sum_lanes16(lanes[r]);
         args.y[(first + r) * args.y_stride + j] = args.bias == nullptr ? sum : sum + args.bias[j];
       }
     }

@@ -1,7 +1,7 @@
 #include <immintrin.h>
 
 #include "ops/quantize_kernels.h"
-#include "ops/quantize_outliers.h"
+#include "ops/quantize_rows.h"
 #include "ops/vector_math_avx512.h"
 
 namespace headrace::avx512 {
@@ -49,33 +49,13 @@ void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int1
   }
 }
 
-template <int64_t block, int64_t sum_block>
-void quantize(const QuantizeArgs& args, RowRange rows) {
-  const ActForm form = args.y.form;
-  const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
-  const int64_t scale_at = act_scale_offset(form, k), sum_at = act_sum_offset(form, k);
-  const int64_t outliers_at = act_outlier_offset(form, k);
-  const int64_t num_blocks = k / block, num_sums = k / sum_block;
-  for (int64_t r = rows.begin; r < rows.end; ++r) {
-    std::byte* out = args.y.data + r * row_bytes;
-    auto* q = reinterpret_cast<int8_t*>(out);
-    auto* scale = reinterpret_cast<float*>(out + scale_at);
-    auto* sum = reinterpret_cast<int16_t*>(out + sum_at);
-    OutlierList outliers(out + outliers_at);
-    for (int64_t b = 0; b < num_blocks; ++b) {
-      quantize_block<block, sum_block>(args.x + r * k, b * block, q + b * block, scale + b,
-                                       sum + b * (block / sum_block), outliers);
-    }
-    for (std::byte* p = out + k; p < out + scale_at; ++p) *p = std::byte{0};
-    for (std::byte* p = out + scale_at + num_blocks * 4; p < out + sum_at; ++p) *p = std::byte{0};
-    for (std::byte* p = out + sum_at + num_sums * 2; p < out + outliers_at; ++p) *p = std::byte{0};
-    outliers.close();
-  }
-}
-
 }  // namespace
 
-void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept { quantize<32, 32>(args, rows); }
-void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept { quantize<256, 16>(args, rows); }
+void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept {
+  quantize_rows<32, 32>(args, rows, quantize_block<32, 32>);
+}
+void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept {
+  quantize_rows<256, 16>(args, rows, quantize_block<256, 16>);
+}
 
 }  // namespace headrace::avx512
