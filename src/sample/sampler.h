@@ -43,7 +43,8 @@ struct Candidate {
 /// Chooses tokens: penalties, temperature, top-k, min-p, top-p, in this order; top-p sees the
 /// probabilities among what the others left, as in vLLM. All arithmetic is IEEE float and double in a fixed order with
 /// our own exp: every machine chooses the same token. Equal logits: the lower id is the better one. NaN counts as
-/// -infinity. Threading: one thread; the scratch space is shared by all sequences.
+/// -infinity. Tokens of less than e^-60 of the best one's weight are left out. Threading: one thread; the scratch space
+/// is shared by all sequences.
 class Sampler {
  public:
   explicit Sampler(int32_t vocab_size);

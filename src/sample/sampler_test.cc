@@ -91,7 +91,7 @@ TEST(Sampler, FiltersKeepWhatTheirDefinitionsSay) {
   EXPECT_THAT(kept(logits, {.temperature = 0.5f, .top_p = 0.7f}), ElementsAre(1));
 }
 
-/// The same filters by full sorts, with libm's exp.
+/// The same filters by full sorts, with libm's exp. Tokens of less than e^-60 of the best one's weight are never drawn.
 std::map<TokenId, double> naive_candidates(const std::vector<float>& logits, const SamplingParams& params) {
   std::vector<TokenId> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
@@ -101,8 +101,9 @@ std::map<TokenId, double> naive_candidates(const std::vector<float>& logits, con
   if (params.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(params.top_k)));
   std::vector<double> weights;
   for (const TokenId token : order) {
-    const double weight = std::exp((logit(token) - best) / static_cast<double>(params.temperature));
-    if (weight >= static_cast<double>(params.min_p)) weights.push_back(weight);
+    const double log_weight = (logit(token) - best) / static_cast<double>(params.temperature);
+    const double weight = std::exp(log_weight);
+    if (log_weight >= -60 && weight >= static_cast<double>(params.min_p)) weights.push_back(weight);
   }
   order.resize(weights.size());
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
