@@ -15,7 +15,7 @@ namespace {
 struct EvalSettings {
   std::vector<std::string> models;
   std::vector<std::string> goldens;
-  std::vector<std::string> numerics{"exact", "portable"};
+  std::vector<std::string> numerics{"exact", "portable", "fastest"};
   std::vector<std::string> isas;
   std::vector<int32_t> threads{0};
   std::vector<int32_t> chunks{0};
@@ -46,7 +46,7 @@ CommandLine eval_command_line(EvalSettings& s) {
        {"How (each combination is tried)",
         {{.name = "numerics",
           .target = &s.numerics,
-          .choices = {"exact", "portable"},
+          .choices = {"exact", "portable", "fastest"},
           .value_name = "LIST",
           .help = "how numbers are made"},
          {.name = "isa",

@@ -16,11 +16,11 @@ std::vector<Option> load_flags(LoadOptions& options) {
        .help = "highest instruction set used"},
       {.name = "numerics",
        .target = &options.numerics,
-       .choices = {"portable", "exact"},
+       .choices = {"portable", "fastest", "exact"},
        .value_name = "NAME",
        .help =
-           "how numbers are made: portable keeps quantised weights as they are with int8 activations, exact decodes "
-           "to float32"},
+           "how numbers are made: portable keeps quantised weights as they are with int8 activations, fastest rounds "
+           "them further where that is faster, exact decodes to float32"},
       {.name = "threads",
        .letter = 't',
        .target = &options.threads,

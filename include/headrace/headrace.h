@@ -15,7 +15,7 @@ namespace headrace {
 /// How a model is loaded. Empty and 0 mean: choose.
 struct LoadOptions {
   std::string isa = {};               ///< "ref", "avx2", "avx512", "amx"
-  std::string numerics = "portable";  ///< "portable" or "exact"
+  std::string numerics = "portable";  ///< "portable", "fastest" or "exact"
   int threads = 0;                    ///< 0: one for each usable CPU
   int32_t max_model_len = 0;          ///< longest sequence in tokens; 0: the model's own, as far as memory allows
   std::string chat_template = {};     ///< text of a template to use in place of the model's

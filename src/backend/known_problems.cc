@@ -115,7 +115,7 @@ ActView activations(ProblemMemory& memory, ActForm form, int64_t rows, int64_t k
   }
   AlignedBytes records(rows * act_row_bytes(form, k));
   placed.data = records.span().data();
-  const OpTable<QuantizeFn>& table = form == ActForm::kQ8x32 ? kQuantizeQ8x32 : kQuantizeQ8x256;
+  const OpTable<QuantizeFn>& table = *quantize_table(form);
   table.reference().fn({.x = x.data(), .y = placed}, {0, rows});
   placed.data = memory.place(records.span());
   return placed;
@@ -187,7 +187,7 @@ KnownProblem<QuantizeArgs> quantize_problem(ProblemMemory& memory, ProblemSize s
 KnownProblem<MatmulArgs> matmul_problem(ProblemMemory& memory, ProblemSize size, DType dtype, WeightLayout layout) {
   const int64_t n = 19 * size.widths;
   const int64_t k = weight_width(dtype, layout, size.widths);
-  const ActForm form = layout == WeightLayout::kRows ? ActForm::kF32 : matmul_recipe(Numerics::kPortable, dtype)->act;
+  const ActForm form = layout_recipe(layout, dtype)->act;
   const int64_t stride = n + 3;
   auto problem = with_output<MatmulArgs>(memory, size.rows * stride * kFloat);
   problem.args = {.x = activations(memory, form, size.rows, k),

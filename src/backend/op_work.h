@@ -14,8 +14,7 @@ inline const OpTable<RmsNormFn>* op_table(const RmsNormArgs&) noexcept { return 
 inline int64_t op_items(const RmsNormArgs& args) noexcept { return args.rows; }
 
 inline const OpTable<QuantizeFn>* op_table(const QuantizeArgs& args) noexcept {
-  if (args.y.form == ActForm::kQ8x32) return &kQuantizeQ8x32;
-  return args.y.form == ActForm::kQ8x256 ? &kQuantizeQ8x256 : nullptr;
+  return quantize_table(args.y.form);
 }
 inline int64_t op_items(const QuantizeArgs& args) noexcept { return args.y.rows; }
 

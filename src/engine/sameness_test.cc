@@ -145,7 +145,7 @@ TEST_P(Sameness, OnADeviceThatTheHostCannotTouch) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::string& model : models()) {
-    for (const Numerics numerics : {Numerics::kExact, Numerics::kPortable}) all.push_back({model, numerics});
+    for (const Numerics numerics : kAllNumerics) all.push_back({model, numerics});
   }
   return all;
 }

@@ -112,4 +112,16 @@ constinit const OpTable<QuantizeFn> kQuantizeQ8x256{"quantize_q8x256",
                                                      {Isa::kAvx2, HR_X86(avx2::quantize_q8x256)},
                                                      {Isa::kAvx512, HR_X86(avx512::quantize_q8x256)}}};
 
+const OpTable<QuantizeFn>* quantize_table(ActForm form) noexcept {
+  switch (form) {
+    case ActForm::kQ8x32:
+      return &kQuantizeQ8x32;
+    case ActForm::kQ8x256:
+      return &kQuantizeQ8x256;
+    case ActForm::kF32:
+      break;
+  }
+  return nullptr;
+}
+
 }  // namespace headrace

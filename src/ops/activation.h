@@ -63,5 +63,7 @@ struct QuantizeArgs {
 using QuantizeFn = void (*)(const QuantizeArgs&, RowRange) noexcept;
 extern const OpTable<QuantizeFn> kQuantizeQ8x32;
 extern const OpTable<QuantizeFn> kQuantizeQ8x256;
+/// The table for a form; nullptr for kF32.
+[[nodiscard]] const OpTable<QuantizeFn>* quantize_table(ActForm form) noexcept;
 
 }  // namespace headrace

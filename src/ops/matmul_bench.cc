@@ -96,8 +96,7 @@ void bench_type(DType dtype, Isa isa, const Buffer& memory) {
     if (recipe.act == ActForm::kF32) {
       std::memcpy(x.data(), input.data(), input.size() * 4);
     } else {
-      const auto& table = recipe.act == ActForm::kQ8x32 ? kQuantizeQ8x32 : kQuantizeQ8x256;
-      table.best(isa).fn({input.data(), act}, {0, rows});
+      quantize_table(recipe.act)->best(isa).fn({input.data(), act}, {0, rows});
     }
     const int64_t used = rows < 64 ? copies : 1;
     const Times t = measure([&] {

@@ -37,9 +37,7 @@ std::string product_name(const testing::TestParamInfo<Product>& info) {
              isa_name(info.param.variant.isa));
 }
 
-ActForm act_form(DType dtype, WeightLayout layout) {
-  return layout == WeightLayout::kRows ? ActForm::kF32 : matmul_recipe(Numerics::kPortable, dtype)->act;
-}
+ActForm act_form(DType dtype, WeightLayout layout) { return layout_recipe(layout, dtype)->act; }
 
 /// Activations in a product's form.
 class Activations {
@@ -50,7 +48,7 @@ class Activations {
     if (form == ActForm::kF32) {
       std::memcpy(view_.data, x.data(), x.span().size_bytes());
     } else {
-      const auto& table = form == ActForm::kQ8x32 ? kQuantizeQ8x32 : kQuantizeQ8x256;
+      const OpTable<QuantizeFn>& table = *quantize_table(form);
       table.reference().fn({.x = x.data(), .y = view_}, {0, x.rows()});
     }
   }

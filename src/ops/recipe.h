@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,9 @@ namespace headrace {
 enum class Numerics : uint8_t {
   kExact,     ///< weights decoded to f32, f32 activations: the oracle
   kPortable,  ///< quantised weights take int8 activations and exact integer sums: the default
+  kFastest,   ///< other recipes where they win with many rows, at some cost in accuracy
 };
+inline constexpr std::array kAllNumerics{Numerics::kExact, Numerics::kPortable, Numerics::kFastest};
 [[nodiscard]] std::string_view numerics_name(Numerics numerics) noexcept;
 [[nodiscard]] std::optional<Numerics> parse_numerics(std::string_view name) noexcept;
 
@@ -26,6 +29,8 @@ struct MatmulRecipe {
 };
 /// The recipe of weights of `dtype`. nullptr where no product with such weights exists (integers, F64).
 [[nodiscard]] const MatmulRecipe* matmul_recipe(Numerics numerics, DType dtype) noexcept;
+/// The recipe of products with weights of `dtype` in `layout`; nullptr where there are none.
+[[nodiscard]] const MatmulRecipe* layout_recipe(WeightLayout layout, DType dtype) noexcept;
 /// "q8x256 v1"
 [[nodiscard]] std::string recipe_text(const MatmulRecipe& recipe);
 

@@ -91,9 +91,15 @@ void choose_embed(CpuKernels& kernels, Isa isa) {
   kernels.embed = chosen.fn;
 }
 
-QuantizeFn choose_quantize(CpuKernels& kernels, Isa isa, ActForm form, const OpTable<QuantizeFn>& table) {
-  return choose<QuantizeArgs>(kernels, cat("quantize ", act_form_name(form)), table, isa,
-                              [&](ProblemMemory& m) { return quantize_problem(m, kRows, form); });
+void choose_quantize(CpuKernels& kernels, Isa isa) {
+  for (int i = 0; i < kNumActForms; ++i) {
+    const auto form = static_cast<ActForm>(i);
+    const OpTable<QuantizeFn>* const table = quantize_table(form);
+    if (table == nullptr) continue;
+    kernels.quantize[static_cast<size_t>(form)] =
+        choose<QuantizeArgs>(kernels, cat("quantize ", act_form_name(form)), *table, isa,
+                             [&](ProblemMemory& m) { return quantize_problem(m, kRows, form); });
+  }
 }
 
 AttentionFn choose_attention(CpuKernels& kernels, Isa isa, DType kv_dtype) {
@@ -110,8 +116,7 @@ CpuKernels choose_cpu_kernels(Isa isa) {
   choose_embed(k, isa);
   k.rms_norm = choose<RmsNormArgs>(k, std::string(kRmsNorm.name()), kRmsNorm, isa,
                                    [](ProblemMemory& m) { return rms_norm_problem(m, kRows); });
-  k.quantize[static_cast<size_t>(ActForm::kQ8x32)] = choose_quantize(k, isa, ActForm::kQ8x32, kQuantizeQ8x32);
-  k.quantize[static_cast<size_t>(ActForm::kQ8x256)] = choose_quantize(k, isa, ActForm::kQ8x256, kQuantizeQ8x256);
+  choose_quantize(k, isa);
   choose_matmuls(k, isa);
   k.add =
       choose<AddArgs>(k, std::string(kAdd.name()), kAdd, isa, [](ProblemMemory& m) { return add_problem(m, kRows); });
