@@ -5,6 +5,8 @@
 #include "base/byte_order.h"
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_kernels.h"
+#include "ops/matmul_r8x256.h"
+#include "ops/requant.h"
 #include "ops/vector_math.h"
 #include "quant/format.h"
 
@@ -73,6 +75,22 @@ float weight_at(const InterleavedFormat& format, const NeuronUnit& w, int64_t i)
   return format.has_min ? product - w.m[0] * static_cast<float>(w.min[s]) : product;
 }
 
+/// Adds the rows' outliers and the bias to column `j` of y. `group`: the neuron's.
+void finish_neuron(const MatmulArgs& args, const InterleavedFormat& format, const std::byte* group,
+                   int64_t j) noexcept {
+  for (int64_t r = 0; r < args.x.rows; ++r) {
+    float& acc = args.y[r * args.y_stride + j];
+    for (const Outlier& outlier : quantized_row(args.x, r).outliers) {
+      NeuronUnit numbers;
+      const int64_t done = outlier.i / kUnitK * kUnitK;
+      const auto blocks = static_cast<int>(std::min<int64_t>(kUnitK, args.w.k - done) / format.block_elems);
+      read_unit(format, group + done / kUnitK * format.unit_bytes, blocks, static_cast<int>(j % kNeuronGroup), numbers);
+      acc = std::fma(weight_at(format, numbers, outlier.i - done), outlier.x, acc);
+    }
+    if (args.bias != nullptr) acc += args.bias[j];
+  }
+}
+
 }  // namespace
 
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
@@ -94,18 +112,36 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
                                            : add_unit256(format, numbers, x, done / kUnitK, acc);
       }
     }
-    for (int64_t r = 0; r < args.x.rows; ++r) {
-      float& acc = args.y[r * args.y_stride + j];
-      for (const Outlier& outlier : quantized_row(args.x, r).outliers) {
-        NeuronUnit numbers;
-        const int64_t done = outlier.i / kUnitK * kUnitK;
-        const auto blocks = static_cast<int>(std::min<int64_t>(kUnitK, w.k - done) / format.block_elems);
-        read_unit(format, w.data + j / kNeuronGroup * group_bytes + done / kUnitK * format.unit_bytes, blocks,
-                  static_cast<int>(j % kNeuronGroup), numbers);
-        acc = std::fma(weight_at(format, numbers, outlier.i - done), outlier.x, acc);
+    finish_neuron(args, format, w.data + j / kNeuronGroup * group_bytes, j);
+  }
+}
+
+void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
+  const WeightView& w = args.w;
+  const InterleavedFormat& format = *find_interleaved(w.dtype);
+  const int64_t group_bytes = requant_group_bytes(format, w.k);
+  const int64_t last = std::min(w.n, groups.end * kNeuronGroup);
+  for (int64_t j = groups.begin * kNeuronGroup; j < last; ++j) {
+    const std::byte* group = w.data + j / kNeuronGroup * group_bytes;
+    const std::byte* unit = group;
+    const std::byte* scales = group + interleaved_group_bytes(format, w.k) + j % kNeuronGroup * 4;
+    for (int64_t r = 0; r < args.x.rows; ++r) args.y[r * args.y_stride + j] = 0.0f;
+    for (int64_t done = 0; done < w.k; done += kUnitK, unit += format.unit_bytes, scales += kRequantScaleBytes) {
+      const int64_t count = std::min<int64_t>(kUnitK, w.k - done);
+      const auto blocks = static_cast<int>(count / format.block_elems);
+      NeuronUnit numbers;
+      read_unit(format, unit, blocks, static_cast<int>(j % kNeuronGroup), numbers);
+      const auto scale = load_le<float>(scales);
+      int8_t w8[kUnitK];
+      requant_unit(format, numbers, blocks, scale, w8);
+      for (int64_t r = 0; r < args.x.rows; ++r) {
+        const QuantizedRow x = quantized_row(args.x, r);
+        float& acc = args.y[r * args.y_stride + j];
+        const int32_t isum = dot(w8, x.q + done, count);
+        acc = std::fma(scale * x.scale[done / kUnitK], static_cast<float>(isum), acc);
       }
-      if (args.bias != nullptr) acc += args.bias[j];
     }
+    finish_neuron(args, format, group, j);
   }
 }
 
