@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/fused.h"
 #include "ops/attention.h"
 #include "ops/elementwise.h"
 #include "ops/embed.h"
@@ -43,6 +44,8 @@ struct OpEntries {
   OpEntry<RopeArgs> rope = nullptr;
   OpEntry<KvWriteArgs> kv_write = nullptr;
   OpEntry<AttentionArgs> attention = nullptr;
+  OpEntry<RowChain> row_chain = nullptr;
+  OpEntry<MatmulBatch> matmul_batch = nullptr;
 };
 
 /// Which kernel a backend runs for an operator, for `inspect` and logs.

@@ -31,11 +31,18 @@ class Device final : public ProblemMemory {
 
   template <class Args>
   std::vector<std::byte> solve(const KnownProblem<Args>& problem, OpEntry<Args> entry) {
+    std::vector<std::byte> output = run(problem, [&](Queue& queue) { entry(queue, problem.args); });
+    pieces_.clear();
+    return output;
+  }
+
+  /// The problem's output after `work`.
+  template <class Args, class Work>
+  std::vector<std::byte> run(const KnownProblem<Args>& problem, const Work& work) {
     std::vector<std::byte> output(static_cast<size_t>(problem.output_bytes));
-    entry(*queue_, problem.args);
+    work(*queue_);
     backend_.download(*queue_, output.data(), problem.output, problem.output_bytes);
     queue_->synchronize();
-    pieces_.clear();
     return output;
   }
 
@@ -94,7 +101,7 @@ void expect_all_equal(Comparison& comparison) {
       comparison.expect_equal("rope", &OpEntries::rope,
                               [&](ProblemMemory& m) { return rope_problem(m, size, layout); });
     }
-    for (const ActForm form : {ActForm::kQ8x32, ActForm::kQ8x256}) {
+    for (const ActForm form : kRoundedActForms) {
       comparison.expect_equal("quantize", &OpEntries::quantize,
                               [&](ProblemMemory& m) { return quantize_problem(m, size, form); });
     }
@@ -116,7 +123,7 @@ void expect_all_equal(Comparison& comparison) {
 void expect_all_weights_equal(Comparison& comparison) {
   int products = 0;
   for (const BlockFormat* const format : all_formats()) {
-    for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+    for (const WeightLayout layout : kAllWeightLayouts) {
       const DType dtype = format->dtype;
       const bool has_table = matmul_table(dtype, layout) != nullptr;
       for (const Backend* backend : comparison.tested()) EXPECT_EQ(backend->has_matmul(dtype, layout), has_table);
@@ -156,6 +163,56 @@ TEST_P(OpEntriesOnCpu, GivesTheBitsOfTheReferenceOnAnyNumberOfThreads) {
   Comparison comparison(tested);
   expect_all_equal(comparison);
   expect_all_weights_equal(comparison);
+}
+
+/// Fused calls give what the single ones give. The chain: norm, then rounding, of a few rows and of enough for all
+/// threads. The batch: products of different widths and types, cut by ranges that span them.
+TEST(OpEntries, FusedCallsGiveTheBitsOfSingleOnes) {
+  ComputePool one(1), three(3);
+  const std::unique_ptr<Backend> plain = make_cpu_backend(one, Isa::kRef);
+  const std::unique_ptr<Backend> cpu = make_cpu_backend(three, best_isa());
+  const std::unique_ptr<Backend> fakedev = make_fakedev_backend(int64_t{64} << 20);
+  const auto chain = [](Backend& backend, ProblemSize size, bool fused) {
+    Device device(backend);
+    KnownProblem<RmsNormArgs> norm = rms_norm_problem(device, size);
+    KnownProblem<QuantizeArgs> rounding = quantize_problem(device, size, ActForm::kQ8x32);
+    norm.args.dim = rounding.args.y.k = std::min(norm.args.dim, rounding.args.y.k) / 32 * 32;
+    norm.args.rows = rounding.args.y.rows = std::min(norm.args.rows, rounding.args.y.rows);
+    rounding.args.x = norm.args.y;
+    return device.run(rounding, [&](Queue& queue) {
+      RowChain both(norm.args.rows);
+      both.then(norm.args);
+      both.then(rounding.args);
+      if (fused) return backend.ops().row_chain(queue, both);
+      backend.ops().rms_norm(queue, norm.args);
+      backend.ops().quantize(queue, rounding.args);
+    });
+  };
+  for (const ProblemSize size : {ProblemSize{.rows = 3}, ProblemSize{.rows = 65, .widths = 8}}) {
+    const std::vector<std::byte> want = chain(*plain, size, false);
+    EXPECT_TRUE(chain(*cpu, size, true) == want);
+    EXPECT_TRUE(chain(*fakedev, size, true) == want);
+  }
+  const auto batch = [](Backend& backend, bool fused) {
+    Device device(backend);
+    const KnownProblem<MatmulArgs> first = matmul_problem(device, {.rows = 5}, DType::kF32, WeightLayout::kRows);
+    const KnownProblem<MatmulArgs> last =
+        matmul_problem(device, {.rows = 5, .widths = 6}, DType::kQ4_K, WeightLayout::kInterleaved16);
+    const auto run = [&](Queue& queue) {
+      if (!fused) {
+        backend.ops().matmul(queue, first.args);
+        return backend.ops().matmul(queue, last.args);
+      }
+      MatmulBatch both;
+      both.products.push_back(first.args);
+      both.products.push_back(last.args);
+      backend.ops().matmul_batch(queue, both);
+    };
+    return std::pair(device.run(first, run), device.run(last, run));
+  };
+  const auto want = batch(*plain, false);
+  EXPECT_TRUE(batch(*cpu, true) == want);
+  EXPECT_TRUE(batch(*fakedev, true) == want);
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, OpEntriesOnCpu, testing::ValuesIn(kAllIsas),

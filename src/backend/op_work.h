@@ -13,9 +13,7 @@ inline int64_t op_items(const EmbedArgs& args) noexcept { return args.rows; }
 inline const OpTable<RmsNormFn>* op_table(const RmsNormArgs&) noexcept { return &kRmsNorm; }
 inline int64_t op_items(const RmsNormArgs& args) noexcept { return args.rows; }
 
-inline const OpTable<QuantizeFn>* op_table(const QuantizeArgs& args) noexcept {
-  return quantize_table(args.y.form);
-}
+inline const OpTable<QuantizeFn>* op_table(const QuantizeArgs& args) noexcept { return quantize_table(args.y.form); }
 inline int64_t op_items(const QuantizeArgs& args) noexcept { return args.y.rows; }
 
 inline const OpTable<MatmulFn>* op_table(const MatmulArgs& args) noexcept {

@@ -9,15 +9,10 @@ void require_operators(const Backend& backend) {
   const OpEntries& ops = backend.ops();
   const std::pair<const char*, bool> needed[] = {
       {"embed", ops.embed != nullptr},
-      {"rms_norm", ops.rms_norm != nullptr},
-      {"quantize", ops.quantize != nullptr},
-      {"matmul", ops.matmul != nullptr},
-      {"add", ops.add != nullptr},
-      {"silu_mul", ops.silu_mul != nullptr},
+      {"row_chain", ops.row_chain != nullptr},
+      {"matmul_batch", ops.matmul_batch != nullptr},
       {"gather_rows", ops.gather_rows != nullptr},
       {"rope_table", ops.rope_table != nullptr},
-      {"rope", ops.rope != nullptr},
-      {"kv_write", ops.kv_write != nullptr},
       {"attention", ops.attention != nullptr},
   };
   for (const auto& [name, present] : needed) {
@@ -66,30 +61,71 @@ void Decoder::run_layers(Queue& queue, const StepInputs& inputs) noexcept {
     run_attention(queue, inputs, i);
     run_feed_forward(queue, inputs, i);
   }
+  if (has_delta_) backend_.ops().row_chain(queue, rows_from_residual(inputs.num_tokens()));
 }
 
-void Decoder::normalise(Queue& queue, const float* w, int64_t rows) noexcept {
-  backend_.ops().rms_norm(queue, RmsNormArgs{.x = work_.x.as<float>(),
-                                             .w = w,
-                                             .y = work_.h.as<float>(),
-                                             .rows = rows,
-                                             .dim = spec_.hidden,
-                                             .eps = spec_.norm_eps});
-  linears_.set_input(work_.h.as<float>(), rows, spec_.hidden);
+/// A chain that begins with what the block before has left to be added.
+RowChain Decoder::rows_from_residual(int64_t rows) noexcept {
+  RowChain chain(rows);
+  if (has_delta_) {
+    chain.then(AddArgs{.a = work_.x.as<float>(),
+                       .b = work_.delta.as<float>(),
+                       .y = work_.x.as<float>(),
+                       .rows = rows,
+                       .dim = spec_.hidden});
+  }
+  has_delta_ = false;
+  return chain;
 }
 
-void Decoder::normalise_heads(Queue& queue, float* heads, const float* w, int64_t rows, int32_t dim) noexcept {
-  backend_.ops().rms_norm(queue,
-                          RmsNormArgs{.x = heads, .w = w, .y = heads, .rows = rows, .dim = dim, .eps = spec_.norm_eps});
-}
-
-void Decoder::add_delta(Queue& queue, int64_t rows) noexcept {
+/// work_.delta is complete: the next chain adds it.
+void Decoder::leave_delta(Queue& queue, int64_t rows) noexcept {
   comm_.all_reduce(queue, work_.delta.as<float>(), rows * spec_.hidden);
-  backend_.ops().add(queue, AddArgs{.a = work_.x.as<float>(),
-                                    .b = work_.delta.as<float>(),
-                                    .y = work_.x.as<float>(),
-                                    .rows = rows,
-                                    .dim = spec_.hidden});
+  has_delta_ = true;
+}
+
+/// Runs the chain, and then the norm of the residual stream as the input of `readers`.
+void Decoder::normalise(Queue& queue, RowChain& chain, const float* w,
+                        std::initializer_list<const Linear*> readers) noexcept {
+  float* h = work_.h.as<float>();
+  chain.then(RmsNormArgs{
+      .x = work_.x.as<float>(), .w = w, .y = h, .rows = chain.rows, .dim = spec_.hidden, .eps = spec_.norm_eps});
+  linears_.set_input(chain, h, chain.rows, spec_.hidden, readers);
+  backend_.ops().row_chain(queue, chain);
+}
+
+/// Norms of query and key heads, rotation, and the way into the cache.
+void Decoder::write_cache(Queue& queue, const StepInputs& inputs, int32_t index) noexcept {
+  const LayerSpec& layer = spec_.layers[static_cast<size_t>(index)];
+  const AttentionSpec& a = layer.attention;
+  const LayerWeights& w = weights_.layer(index);
+  const auto slab_index = static_cast<size_t>(index - weights_.units().first_layer);
+  const RopeSpec& rope = spec_.ropes[static_cast<size_t>(a.rope)];
+  const int64_t rows = inputs.num_tokens();
+  float* k = work_.k.as<float>();
+  RowChain chain(rows);
+  const auto norm_and_rotate = [&](float* x, const float* norm, int32_t heads) {
+    if (a.qk_norm) {
+      chain.then(
+          RmsNormArgs{.x = x, .w = norm, .y = x, .rows = rows * heads, .dim = a.head_dim, .eps = spec_.norm_eps});
+    }
+    chain.then(RopeArgs{.x = x,
+                        .cos_sin = work_.cos_sin[static_cast<size_t>(a.rope)].as<float>(),
+                        .rows = rows,
+                        .heads = heads,
+                        .head_dim = a.head_dim,
+                        .half = static_cast<int64_t>(rope.inv_freq.size()),
+                        .layout = rope.layout});
+  };
+  norm_and_rotate(work_.q.as<float>(), w.q_norm, a.heads);
+  norm_and_rotate(k, w.k_norm, a.kv_heads);
+  chain.then(KvWriteArgs{.layout = slabs_.layout(slab_index),
+                         .k = k,
+                         .v = work_.v.as<float>(),
+                         .slots = inputs.slots(layer.cache_group),
+                         .slab = slabs_.slab(slab_index),
+                         .rows = rows});
+  backend_.ops().row_chain(queue, chain);
 }
 
 void Decoder::run_attention(Queue& queue, const StepInputs& inputs, int32_t index) noexcept {
@@ -97,52 +133,30 @@ void Decoder::run_attention(Queue& queue, const StepInputs& inputs, int32_t inde
   const AttentionSpec& a = layer.attention;
   const LayerWeights& w = weights_.layer(index);
   const auto slab_index = static_cast<size_t>(index - weights_.units().first_layer);
-  const OpEntries& ops = backend_.ops();
   const int64_t rows = inputs.num_tokens();
   float* q = work_.q.as<float>();
-  float* k = work_.k.as<float>();
-  float* v = work_.v.as<float>();
+  float* mixed = work_.mixed.as<float>();
 
-  normalise(queue, w.attn_norm, rows);
-  linears_.run(queue, w.q, q);
-  linears_.run(queue, w.k, k);
-  linears_.run(queue, w.v, v);
-  if (a.qk_norm) {
-    normalise_heads(queue, q, w.q_norm, rows * a.heads, a.head_dim);
-    normalise_heads(queue, k, w.k_norm, rows * a.kv_heads, a.head_dim);
-  }
-  const RopeSpec& rope = spec_.ropes[static_cast<size_t>(a.rope)];
-  RopeArgs rotate{.x = q,
-                  .cos_sin = work_.cos_sin[static_cast<size_t>(a.rope)].as<float>(),
-                  .rows = rows,
-                  .heads = a.heads,
-                  .head_dim = a.head_dim,
-                  .half = static_cast<int64_t>(rope.inv_freq.size()),
-                  .layout = rope.layout};
-  ops.rope(queue, rotate);
-  rotate.x = k;
-  rotate.heads = a.kv_heads;
-  ops.rope(queue, rotate);
-
-  const KvLayout& kv = slabs_.layout(slab_index);
-  std::byte* slab = slabs_.slab(slab_index);
-  ops.kv_write(
-      queue,
-      KvWriteArgs{.layout = kv, .k = k, .v = v, .slots = inputs.slots(layer.cache_group), .slab = slab, .rows = rows});
-  ops.attention(queue, AttentionArgs{.layout = kv,
-                                     .q = q,
-                                     .slab = slab,
-                                     .block_table = inputs.block_table(),
-                                     .table_begin = inputs.table_begin(layer.cache_group),
-                                     .positions = inputs.positions(),
-                                     .out = work_.mixed.as<float>(),
-                                     .rows = rows,
-                                     .heads = a.heads,
-                                     .window = a.window,
-                                     .scale = a.scale});
-  linears_.set_input(work_.mixed.as<float>(), rows, static_cast<int64_t>(a.heads) * a.v_head_dim);
-  linears_.run(queue, w.attn_output, work_.delta.as<float>());
-  add_delta(queue, rows);
+  RowChain residual = rows_from_residual(rows);
+  normalise(queue, residual, w.attn_norm, {&w.q, &w.k, &w.v});
+  linears_.run(queue, {{w.q, q}, {w.k, work_.k.as<float>()}, {w.v, work_.v.as<float>()}});
+  write_cache(queue, inputs, index);
+  backend_.ops().attention(queue, AttentionArgs{.layout = slabs_.layout(slab_index),
+                                                .q = q,
+                                                .slab = slabs_.slab(slab_index),
+                                                .block_table = inputs.block_table(),
+                                                .table_begin = inputs.table_begin(layer.cache_group),
+                                                .positions = inputs.positions(),
+                                                .out = mixed,
+                                                .rows = rows,
+                                                .heads = a.heads,
+                                                .window = a.window,
+                                                .scale = a.scale});
+  RowChain rounding(rows);
+  linears_.set_input(rounding, mixed, rows, static_cast<int64_t>(a.heads) * a.v_head_dim, {&w.attn_output});
+  backend_.ops().row_chain(queue, rounding);
+  linears_.run(queue, {{w.attn_output, work_.delta.as<float>()}});
+  leave_delta(queue, rows);
 }
 
 void Decoder::run_feed_forward(Queue& queue, const StepInputs& inputs, int32_t index) noexcept {
@@ -152,13 +166,15 @@ void Decoder::run_feed_forward(Queue& queue, const StepInputs& inputs, int32_t i
   float* gate = work_.gate.as<float>();
   float* up = work_.up.as<float>();
 
-  normalise(queue, w.ffn_norm, rows);
-  linears_.run(queue, w.gate, gate);
-  linears_.run(queue, w.up, up);
-  backend_.ops().silu_mul(queue, SiluMulArgs{.gate = gate, .up = up, .y = gate, .rows = rows, .dim = width});
-  linears_.set_input(gate, rows, width);
-  linears_.run(queue, w.down, work_.delta.as<float>());
-  add_delta(queue, rows);
+  RowChain residual = rows_from_residual(rows);
+  normalise(queue, residual, w.ffn_norm, {&w.gate, &w.up});
+  linears_.run(queue, {{w.gate, gate}, {w.up, up}});
+  RowChain activation(rows);
+  activation.then(SiluMulArgs{.gate = gate, .up = up, .y = gate, .rows = rows, .dim = width});
+  linears_.set_input(activation, gate, rows, width, {&w.down});
+  backend_.ops().row_chain(queue, activation);
+  linears_.run(queue, {{w.down, work_.delta.as<float>()}});
+  leave_delta(queue, rows);
 }
 
 }  // namespace headrace

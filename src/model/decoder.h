@@ -23,9 +23,10 @@ class Decoder {
  private:
   void run_attention(Queue& queue, const StepInputs& inputs, int32_t index) noexcept;
   void run_feed_forward(Queue& queue, const StepInputs& inputs, int32_t index) noexcept;
-  void normalise(Queue& queue, const float* w, int64_t rows) noexcept;
-  void normalise_heads(Queue& queue, float* heads, const float* w, int64_t rows, int32_t dim) noexcept;
-  void add_delta(Queue& queue, int64_t rows) noexcept;
+  [[nodiscard]] RowChain rows_from_residual(int64_t rows) noexcept;
+  void normalise(Queue& queue, RowChain& chain, const float* w, std::initializer_list<const Linear*> readers) noexcept;
+  void write_cache(Queue& queue, const StepInputs& inputs, int32_t index) noexcept;
+  void leave_delta(Queue& queue, int64_t rows) noexcept;
 
   Backend& backend_;
   const ArchSpec& spec_;
@@ -34,6 +35,7 @@ class Decoder {
   Workspace& work_;
   Comm& comm_;
   LinearRunner linears_;
+  bool has_delta_ = false;              // work_.delta is still to be added to the residual stream
   std::vector<DeviceBuffer> inv_freq_;  // of each rope
 };
 

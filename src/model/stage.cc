@@ -76,14 +76,18 @@ void Stage::project(const float* x, int64_t rows, StepResult& result) {
   result.width = spec_.vocab_size;
   result.data.resize(static_cast<size_t>(rows * result.width));
   float* normed = work_.delta.as<float>();
-  backend_.ops().rms_norm(
-      *queue_,
-      RmsNormArgs{
-          .x = x, .w = weights_.output_norm(), .y = normed, .rows = rows, .dim = spec_.hidden, .eps = spec_.norm_eps});
   for (int64_t begin = 0; begin < rows; begin += kLogitRows) {
     const int64_t n = std::min(kLogitRows, rows - begin);
-    output_linear_.set_input(normed + begin * spec_.hidden, n, spec_.hidden);
-    output_linear_.run(*queue_, weights_.output(), logits_.as<float>());
+    RowChain chain(n);
+    chain.then(RmsNormArgs{.x = x + begin * spec_.hidden,
+                           .w = weights_.output_norm(),
+                           .y = normed,
+                           .rows = n,
+                           .dim = spec_.hidden,
+                           .eps = spec_.norm_eps});
+    output_linear_.set_input(chain, normed, n, spec_.hidden, {&weights_.output()});
+    backend_.ops().row_chain(*queue_, chain);
+    output_linear_.run(*queue_, {{weights_.output(), logits_.as<float>()}});
     backend_.download(*queue_, result.data.data() + begin * result.width, logits_.data(),
                       n * result.width * static_cast<int64_t>(sizeof(float)));
   }

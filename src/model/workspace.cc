@@ -23,7 +23,7 @@ Widths widest(const ArchSpec& spec) {
   return w;
 }
 
-/// Bytes of a record that holds any row of up to `k` values in a quantised form. Inputs whose length is no multiple of
+/// Bytes of a record that holds any row of up to `k` values in a rounded form. Inputs whose length is no multiple of
 /// the form's block are never rounded to it, so `k` may be rounded up.
 int64_t largest_record(ActForm form, int64_t k) {
   constexpr int64_t kLargestBlock = 256;
@@ -48,31 +48,39 @@ Workspace::Workspace(Backend& backend, const ArchSpec& spec, int64_t tokens) : m
   delta = floats(spec.hidden);
   for (const RopeSpec& rope : spec.ropes) cos_sin.push_back(floats(2 * static_cast<int64_t>(rope.inv_freq.size())));
   const int64_t longest = std::max({static_cast<int64_t>(spec.hidden), w.mixed, w.ffn});
-  for (const ActForm form : {ActForm::kQ8x32, ActForm::kQ8x256}) {
+  for (const ActForm form : kRoundedActForms) {
     acts[static_cast<size_t>(form)] = DeviceBuffer(backend, tokens * largest_record(form, longest));
   }
 }
 
-void LinearRunner::set_input(const float* x, int64_t rows, int64_t k) noexcept {
+ActView LinearRunner::input(ActForm form) const noexcept {
+  // Products only read it.
+  std::byte* const data = form == ActForm::kF32 ? reinterpret_cast<std::byte*>(const_cast<float*>(x_))
+                                                : workspace_.acts[static_cast<size_t>(form)].data();
+  return {.form = form, .data = data, .rows = rows_, .k = k_};
+}
+
+void LinearRunner::set_input(RowChain& chain, const float* x, int64_t rows, int64_t k,
+                             std::initializer_list<const Linear*> readers) noexcept {
   x_ = x;
   rows_ = rows;
   k_ = k;
-  rounded_.fill(false);
+  std::array<bool, kNumActForms> rounded{};
+  for (const Linear* reader : readers) {
+    const ActForm form = reader->recipe->act;
+    if (form == ActForm::kF32 || rounded[static_cast<size_t>(form)]) continue;
+    rounded[static_cast<size_t>(form)] = true;
+    chain.then(QuantizeArgs{.x = x, .y = input(form)});
+  }
 }
 
-void LinearRunner::run(Queue& queue, const Linear& linear, float* y) noexcept {
-  const ActForm form = linear.recipe->act;
-  ActView act{.form = form, .data = nullptr, .rows = rows_, .k = k_};
-  if (form == ActForm::kF32) {
-    act.data = reinterpret_cast<std::byte*>(const_cast<float*>(x_));  // products only read it
-  } else {
-    act.data = workspace_.acts[static_cast<size_t>(form)].data();
-    bool& rounded = rounded_[static_cast<size_t>(form)];
-    if (!rounded) backend_.ops().quantize(queue, QuantizeArgs{.x = x_, .y = act});
-    rounded = true;
+void LinearRunner::run(Queue& queue, std::initializer_list<Product> products) noexcept {
+  MatmulBatch batch;
+  for (const auto& [linear, y] : products) {
+    batch.products.push_back(
+        {.x = input(linear.recipe->act), .w = linear.w, .bias = linear.bias, .y = y, .y_stride = linear.w.n});
   }
-  backend_.ops().matmul(queue,
-                        MatmulArgs{.x = act, .w = linear.w, .bias = linear.bias, .y = y, .y_stride = linear.w.n});
+  backend_.ops().matmul_batch(queue, batch);
 }
 
 }  // namespace headrace

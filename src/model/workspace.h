@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 
 #include "arch/arch_spec.h"
 #include "backend/backend.h"
@@ -24,23 +25,30 @@ struct Workspace {
   std::array<DeviceBuffer, kNumActForms> acts;  ///< rounded activations of each form
 };
 
-/// Runs products with inputs that several of them share: the input is rounded once for each form that is asked for.
+/// A product of the current input: y[r] = x[r] W^T + bias, rows of y contiguous.
+struct Product {
+  const Linear& linear;
+  float* y;
+};
+
+/// Runs products with inputs that several of them share: the input is rounded once for each form that they read.
 class LinearRunner {
  public:
   LinearRunner(Backend& backend, Workspace& workspace) : backend_(backend), workspace_(workspace) {}
 
-  /// The next products read `x`, f32 [rows, k].
-  void set_input(const float* x, int64_t rows, int64_t k) noexcept;
-  /// y[r] = x[r] W^T + bias, rows of y contiguous.
-  void run(Queue& queue, const Linear& linear, float* y) noexcept;
+  /// The next products, with `readers`, read `x`, f32 [rows, k], which `chain` makes: adds the roundings to it.
+  void set_input(RowChain& chain, const float* x, int64_t rows, int64_t k,
+                 std::initializer_list<const Linear*> readers) noexcept;
+  void run(Queue& queue, std::initializer_list<Product> products) noexcept;
 
  private:
+  [[nodiscard]] ActView input(ActForm form) const noexcept;
+
   Backend& backend_;
   Workspace& workspace_;
   const float* x_ = nullptr;
   int64_t rows_ = 0;
   int64_t k_ = 0;
-  std::array<bool, kNumActForms> rounded_{};
 };
 
 }  // namespace headrace

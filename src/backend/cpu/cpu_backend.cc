@@ -1,6 +1,8 @@
 #include "backend/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/host_memory.h"
@@ -11,6 +13,26 @@
 namespace headrace {
 namespace {
 
+/// One operator of a chain.
+struct RowStep {
+  void (*run)(const CpuKernels&, const void* args, RowRange items) noexcept = nullptr;
+  const void* args = nullptr;
+  int64_t items_per_row = 1;
+};
+
+template <class Args>
+RowStep row_step(const Args& args, int64_t rows) noexcept {
+  const int64_t items = op_items(args);
+  HR_CHECK(rows > 0 && items % rows == 0, items, " items in a chain of ", rows, " rows");
+  return {.run =
+              [](const CpuKernels& kernels, const void* of, RowRange range) noexcept {
+                const Args& a = *static_cast<const Args*>(of);
+                kernel_for(kernels, a)(a, range);
+              },
+          .args = &args,
+          .items_per_row = items / rows};
+}
+
 class CpuQueue final : public Queue {
  public:
   CpuQueue(ComputePool& pool, const CpuKernels& kernels) : pool_(pool), kernels_(kernels) {}
@@ -20,20 +42,59 @@ class CpuQueue final : public Queue {
   void run(const Args& args) noexcept {
     const auto kernel = kernel_for(kernels_, args);
     HR_CHECK(kernel != nullptr, "no kernel for these types: has_matmul was not asked");
-    struct Call {
-      decltype(kernel) fn;
-      const Args& args;
-    } call{kernel, args};
-    pool_.parallel_for(
-        op_items(args), range_grain(args),
-        [](void* context, int64_t begin, int64_t end) noexcept {
-          const Call& c = *static_cast<Call*>(context);
-          c.fn(c.args, {begin, end});
-        },
-        &call);
+    split(op_items(args), range_grain(args), [&](int64_t begin, int64_t end) noexcept { kernel(args, {begin, end}); });
+  }
+
+  void run(const RowChain& chain) noexcept {
+    FixedList<RowStep, 8> steps;
+    double row_ns = 0;
+    for (const RowOp& op : chain.ops) {
+      std::visit(
+          [&](const auto& args) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(args)>, std::monostate>) {
+              steps.push_back(row_step(args, chain.rows));
+              row_ns += item_ns(args) * static_cast<double>((steps.end() - 1)->items_per_row);
+            }
+          },
+          op);
+    }
+    if (steps.size() == 0) return;
+    split(chain.rows, items_worth_a_range(row_ns), [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t row = begin; row < end; ++row) {
+        for (const RowStep& step : steps) {
+          step.run(kernels_, step.args, {row * step.items_per_row, (row + 1) * step.items_per_row});
+        }
+      }
+    });
+  }
+
+  void run(const MatmulBatch& batch) noexcept {
+    int64_t items = 0, grain = 1;
+    for (const MatmulArgs& args : batch.products) {
+      items += op_items(args);
+      grain = std::max(grain, range_grain(args));
+    }
+    split(items, grain, [&](int64_t begin, int64_t end) noexcept {
+      int64_t first = 0;  // of the product's items
+      for (const MatmulArgs& args : batch.products) {
+        const int64_t last = first + op_items(args);
+        const RowRange part{std::max(begin, first) - first, std::min(end, last) - first};
+        if (part.begin < part.end) kernel_for(kernels_, args)(args, part);
+        first = last;
+      }
+    });
   }
 
  private:
+  /// body(begin, end) over [0, items) by the pool.
+  template <class Body>
+  void split(int64_t items, int64_t grain, const Body& body) noexcept {
+    pool_.parallel_for(
+        items, grain,
+        [](void* context, int64_t begin, int64_t end) noexcept { (*static_cast<const Body*>(context))(begin, end); },
+        const_cast<Body*>(&body));
+  }
+
   ComputePool& pool_;
   const CpuKernels& kernels_;
 };
@@ -53,7 +114,9 @@ constexpr OpEntries kCpuOps{.embed = run<EmbedArgs>,
                             .rope_table = run<RopeTableArgs>,
                             .rope = run<RopeArgs>,
                             .kv_write = run<KvWriteArgs>,
-                            .attention = run<AttentionArgs>};
+                            .attention = run<AttentionArgs>,
+                            .row_chain = run<RowChain>,
+                            .matmul_batch = run<MatmulBatch>};
 
 class CpuBackend final : public Backend {
  public:

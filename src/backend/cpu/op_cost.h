@@ -43,10 +43,13 @@ inline double item_ns(const AttentionArgs& a) noexcept {
 /// A range must be worth the barrier of the pool, 0.8 us with two threads: less stays with the caller.
 inline constexpr double kLeastRangeNs = 2000;
 
-/// Items of the least range that is worth a thread of its own.
+/// Items of the least range that is worth a thread of its own, where an item takes `ns`.
+[[nodiscard]] inline int64_t items_worth_a_range(double ns) noexcept {
+  return static_cast<int64_t>(kLeastRangeNs / std::max(ns, 1.0)) + 1;
+}
 template <class Args>
 [[nodiscard]] int64_t range_grain(const Args& args) noexcept {
-  return static_cast<int64_t>(kLeastRangeNs / std::max(item_ns(args), 1.0)) + 1;
+  return items_worth_a_range(item_ns(args));
 }
 
 }  // namespace headrace

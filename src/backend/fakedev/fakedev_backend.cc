@@ -23,6 +23,20 @@ void enqueue(Queue& queue, const Args& args) noexcept {
   fakedev.enqueue([local, kernel = table->reference().fn] { kernel(local, {0, op_items(local)}); });
 }
 
+/// A device without fused kernels: one operator after the other.
+void enqueue_chain(Queue& queue, const RowChain& chain) noexcept {
+  for (const RowOp& op : chain.ops) {
+    std::visit(
+        [&](const auto& args) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(args)>, std::monostate>) enqueue(queue, args);
+        },
+        op);
+  }
+}
+void enqueue_batch(Queue& queue, const MatmulBatch& batch) noexcept {
+  for (const MatmulArgs& args : batch.products) enqueue(queue, args);
+}
+
 constexpr OpEntries kFakedevOps{.embed = enqueue<EmbedArgs>,
                                 .rms_norm = enqueue<RmsNormArgs>,
                                 .quantize = enqueue<QuantizeArgs>,
@@ -33,7 +47,9 @@ constexpr OpEntries kFakedevOps{.embed = enqueue<EmbedArgs>,
                                 .rope_table = enqueue<RopeTableArgs>,
                                 .rope = enqueue<RopeArgs>,
                                 .kv_write = enqueue<KvWriteArgs>,
-                                .attention = enqueue<AttentionArgs>};
+                                .attention = enqueue<AttentionArgs>,
+                                .row_chain = enqueue_chain,
+                                .matmul_batch = enqueue_batch};
 
 class FakedevBackend final : public Backend {
  public:
