@@ -11,6 +11,7 @@
 #include "ops/matmul_r8x256.h"
 #include "ops/matmul_r8x256_avx512.h"
 #include "ops/matmul_tiles_amx.h"
+#include "ops/outlier_columns_avx512.h"
 
 namespace headrace::amx {
 namespace {
@@ -24,6 +25,7 @@ struct Scratch {
   alignas(64) std::byte w8[kPanelUnits][2][kUnitBytes];  ///< of two groups
   alignas(64) int32_t sums[2][2][2][kTileRows][kLanes];  ///< in turn; of group, tile of rows
   alignas(64) float acc[kMaxPassRows / kTileRows][kTileRows][2][kLanes];
+  OutlierColumns<kMaxPassRows, 2> outliers;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
 };
 
@@ -120,14 +122,6 @@ inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
 }
 
-/// Calls body(accumulator, row) for each row of a group.
-template <class Body>
-void for_rows(const Part& part, int g, Scratch& scratch, Body body) {
-  for (int64_t t = 0; t < part.tiles; ++t) {
-    for (int r = 0; r < part.height; ++r) body(scratch.acc[t][r][g], part.row_of_tile(t) + r);
-  }
-}
-
 /// One or two groups, from group `first` on.
 template <DType T, int groups>
 void multiply_groups(const MatmulArgs& args, int64_t first, const Part& part, Scratch& scratch) {
@@ -135,13 +129,14 @@ void multiply_groups(const MatmulArgs& args, int64_t first, const Part& part, Sc
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t group_bytes = requant_group_bytes(kFormat, k), scales_at = interleaved_group_bytes(kFormat, k);
   const std::byte* weights = args.w.data + first * group_bytes;
-  for (int g = 0; g < groups; ++g) {
-    const __mmask16 neurons = neurons_of(args, first + g);
-    const float* y = args.y + (first + g) * kNeuronGroup;
-    for_rows(part, g, scratch, [&](float* acc, int64_t row) {
-      _mm512_store_ps(acc,
-                      part.is_first ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(neurons, y + row * args.y_stride));
-    });
+  for (int64_t t = 0; t < part.tiles; ++t) {
+    for (int r = 0; r < part.height; ++r) {
+      for (int g = 0; g < groups; ++g) {
+        const float* y = args.y + (part.row_of_tile(t) + r) * args.y_stride + (first + g) * kNeuronGroup;
+        const __mmask16 kept = part.is_first ? __mmask16{0} : neurons_of(args, first + g);
+        _mm512_store_ps(scratch.acc[t][r][g], _mm512_maskz_loadu_ps(kept, y));
+      }
+    }
   }
 
   Step before;
@@ -189,18 +184,24 @@ void multiply_groups(const MatmulArgs& args, int64_t first, const Part& part, Sc
   }
   for (int quarter = 0; quarter < 4; ++quarter) finish<groups>(before, quarter, part.height);
 
-  const std::byte* outliers = args.x.data + act_outlier_offset(args.x.form, k);
-  for (int g = 0; g < groups; ++g) {
-    const __mmask16 neurons = neurons_of(args, first + g);
-    float* y = args.y + (first + g) * kNeuronGroup;
-    for_rows(part, g, scratch, [&](const float* acc, int64_t row) {
-      const __m512 sum = _mm512_load_ps(acc);
-      if (part.is_last) {
-        store(args, first + g, row, add_outliers<T>(weights + g * group_bytes, k, outliers + row * row_bytes, sum));
-      } else {
-        _mm512_mask_storeu_ps(y + row * args.y_stride, neurons, sum);
+  if (part.is_last) {
+    for (int g = 0; g < groups; ++g) scratch.outliers.decode<T>(g, weights + g * group_bytes, k);
+  }
+  for (int64_t t = 0; t < part.tiles; ++t) {
+    const int64_t row = part.row_of_tile(t);
+    for (int r = 0; r < part.height; ++r) {
+#pragma GCC unroll 2
+      for (int g = 0; g < groups; ++g) {
+        __m512 sum = _mm512_load_ps(scratch.acc[t][r][g]);
+        if (part.is_last) {
+          sum = scratch.outliers.add<T>(g, weights + g * group_bytes, k, row + r - part.first, sum);
+          store(args, first + g, row + r, sum);
+        } else {
+          float* y = args.y + (row + r) * args.y_stride + (first + g) * kNeuronGroup;
+          _mm512_mask_storeu_ps(y, neurons_of(args, first + g), sum);
+        }
       }
-    });
+    }
   }
 }
 
@@ -234,6 +235,7 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
       part.is_first = unit == 0;
       part.is_last = part.last_unit == units;
       gather_scales(args, part, scratch.a);
+      if (part.is_last) scratch.outliers.collect(args.x, part.first, part.last);
       int64_t g = groups.begin;
       for (; g + 2 <= groups.end; g += 2) multiply_groups<T, 2>(args, g, part, scratch);
       if (g < groups.end) multiply_groups<T, 1>(args, g, part, scratch);
