@@ -1,8 +1,8 @@
 // Products of recipe r8x256 (matmul.h) by AMX tiles.
 //
 // One int8 a weight and one scale for 256 k: a step multiplies 32 rows of activations by 32 neurons over 256 k, in 16
-// products that stay in four tiles, and only then is anything scaled. Units are expanded two at a time (16 KiB for 32
-// neurons, in the L1 cache) and serve all rows of a pass. f32 sums lie in the L2 cache beside the activations.
+// products that stay in four tiles, and only then is anything scaled. A unit of four groups is expanded at a time, 16
+// KiB in the L1 cache, for all rows of a pass, and a tile of activations comes from the L2 cache once for all four.
 //
 // Activations of one pass, 512 rows, and of one chunk of k together take at most 1 MiB: longer k goes chunk by chunk,
 // the sums waiting in y, since a pass of fewer rows would expand the weights more often.
@@ -16,81 +16,92 @@
 namespace headrace::amx {
 namespace {
 
-constexpr int kUnitBytes = kUnitSlabs * kSlabBytes;  // expanded
-constexpr int kPanelUnits = 2;
+constexpr int kUnitBytes = kUnitSlabs * kSlabBytes;   // expanded
+constexpr int kPanel = 4;                             // groups that are expanded together
 constexpr int64_t kChunkUnits = kPassBytes / kUnitK;  // units of a chunk, times rows
 constexpr int64_t kLeastRows = 12;                    // below, vpdpbusd is faster
 
+/// Products of a step: of each group and tile.
+using Sums = int32_t[2][2][kTileRows][kLanes];
+
 struct Scratch {
-  alignas(64) std::byte w8[kPanelUnits][2][kUnitBytes];  ///< of two groups
-  alignas(64) int32_t sums[2][2][2][kTileRows][kLanes];  ///< in turn; of group, tile of rows
-  alignas(64) float acc[kMaxPassRows / kTileRows][kTileRows][2][kLanes];
-  OutlierColumns<kMaxPassRows, 2> outliers;
+  alignas(64) std::byte w8[kPanel][kUnitBytes];
+  alignas(64) Sums sums[2];  ///< in turn: of this step and of the one before
+  alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
+  OutlierColumns<kMaxPassRows, kPanel> outliers;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
 };
 
-/// One or two tiles of rows times one unit of one or two groups.
+/// One or two tiles of rows times one unit of two groups.
 struct Step {
   int tiles = 0;
-  const float* a = nullptr;                               ///< [tiles][kTileRows]
-  const std::byte* r[2] = {};                             ///< of each group
-  const int32_t (*sums)[2][kTileRows][kLanes] = nullptr;  ///< [group][tile]
-  float (*acc)[kTileRows][2][kLanes] = nullptr;           ///< [tile]
+  __mmask16 kept = 0;          ///< of the accumulators: none in the first unit
+  const float* a = nullptr;    ///< [tiles][kTileRows]
+  const std::byte* r[2] = {};  ///< of each group
+  const Sums* sums = nullptr;
+  float (*acc)[kPanel][kLanes] = nullptr;  ///< [tiles * kTileRows], from the first group on
 };
 
-/// Adds a step's sums to the accumulators: `quarter` (0 to 3) of its rows.
-template <int groups>
-void finish(const Step& step, int quarter, int height) {
-  if (step.tiles == 0) return;
-  const int t = step.tiles == 2 ? quarter / 2 : 0;
-  const int rows = step.tiles == 2 ? kTileRows / 2 : kTileRows / 4;
-  const int first = quarter * rows % kTileRows, end = first + rows < height ? first + rows : height;
-  __m512 scales[groups];
-  for (int g = 0; g < groups; ++g) scales[g] = _mm512_loadu_ps(step.r[g]);
+/// Adds `rows` rows of a step's sums, from row `first` of tile `t` on, to the accumulators.
+template <int rows>
+[[gnu::always_inline]] inline void finish_rows(const Step& step, int t, int first) {
+  const __m512 scales[2]{_mm512_loadu_ps(step.r[0]), _mm512_loadu_ps(step.r[1])};
 #pragma GCC unroll 4
-  for (int r = first; r < end; ++r) {
+  for (int r = first; r < first + rows; ++r) {
     const __m512 a = _mm512_set1_ps(step.a[t * kTileRows + r]);
 #pragma GCC unroll 2
-    for (int g = 0; g < groups; ++g) {
-      float* acc = step.acc[t][r][g];
-      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(step.sums[g][t][r]));
-      _mm512_store_ps(acc, _mm512_fmadd_ps(_mm512_mul_ps(scales[g], a), sum, _mm512_load_ps(acc)));
+    for (int g = 0; g < 2; ++g) {
+      float* acc = step.acc[t * kTileRows + r][g];
+      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512((*step.sums)[g][t][r]));
+      const __m512 before = _mm512_maskz_load_ps(step.kept, acc);
+      _mm512_store_ps(acc, _mm512_fmadd_ps(_mm512_mul_ps(scales[g], a), sum, before));
     }
+  }
+}
+
+constexpr int kFinishParts = 8;
+/// Adds a part of a step's sums to the accumulators.
+[[gnu::always_inline]] inline void finish(const Step& step, int part) {
+  constexpr int kRows = 2 * kTileRows / kFinishParts;
+  if (step.tiles == 2) {
+    finish_rows<kRows>(step, part * kRows / kTileRows, part * kRows % kTileRows);
+  } else if (step.tiles == 1) {
+    finish_rows<kRows / 2>(step, 0, part * (kRows / 2));
   }
 }
 
 /// Multiplies `products` times 64 k; between the products, which keep the tile unit busy, finishes the step before.
 /// x0, x1: the first row of each tile. Tiles 0 to 3: sums, of group g and tile t in 2 * g + t; 4 and 5: activations;
 /// 6 and 7: weights.
-template <int tiles, int groups>
-void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int products,
-              const std::byte (*w8)[kUnitBytes], int32_t (*sums)[2][kTileRows][kLanes], const Step& before,
-              int height) {
+template <int tiles>
+void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int products, const std::byte* w0,
+              const std::byte* w1, Sums& sums, const Step& before) {
   _tile_zero(0);
+  _tile_zero(2);
   if constexpr (tiles == 2) _tile_zero(1);
-  if constexpr (groups == 2) _tile_zero(2);
-  if constexpr (tiles == 2 && groups == 2) _tile_zero(3);
+  if constexpr (tiles == 2) _tile_zero(3);
   for (int i = 0; i < kUnitK / 64; ++i) {
     if (i < products) {
       _tile_loadd(4, x0 + 64 * i, row_bytes);
-      _tile_loadd(6, w8[0] + kTileBytes * i, 64);
+      _tile_loadd(6, w0 + kTileBytes * i, 64);
       _tile_dpbssd(0, 4, 6);
       if constexpr (tiles == 2) {
         _tile_loadd(5, x1 + 64 * i, row_bytes);
         _tile_dpbssd(1, 5, 6);
       }
-      if constexpr (groups == 2) {
-        _tile_loadd(7, w8[1] + kTileBytes * i, 64);
-        _tile_dpbssd(2, 4, 7);
-        if constexpr (tiles == 2) _tile_dpbssd(3, 5, 7);
-      }
     }
-    finish<groups>(before, i, height);
+    finish(before, 2 * i);
+    if (i < products) {
+      _tile_loadd(7, w1 + kTileBytes * i, 64);
+      _tile_dpbssd(2, 4, 7);
+      if constexpr (tiles == 2) _tile_dpbssd(3, 5, 7);
+    }
+    finish(before, 2 * i + 1);
   }
   _tile_stored(0, sums[0][0], 64);
   if constexpr (tiles == 2) _tile_stored(1, sums[0][1], 64);
-  if constexpr (groups == 2) _tile_stored(2, sums[1][0], 64);
-  if constexpr (tiles == 2 && groups == 2) _tile_stored(3, sums[1][1], 64);
+  _tile_stored(2, sums[1][0], 64);
+  if constexpr (tiles == 2) _tile_stored(3, sums[1][1], 64);
 }
 
 /// Rows [first, last) of a pass, units [first_unit, last_unit) of a chunk.
@@ -108,12 +119,21 @@ struct Part {
 void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
   const int64_t row_bytes = act_row_bytes(args.x.form, args.x.k), scale_at = act_scale_offset(args.x.form, args.x.k);
   for (int64_t t = 0; t < part.tiles; ++t) {
-    for (int r = 0; r < part.height; ++r) {
+    for (int r = 0; r < kTileRows; ++r) {
       const std::byte* scales = args.x.data + (part.row_of_tile(t) + r) * row_bytes + scale_at;
       for (int64_t u = part.first_unit; u < part.last_unit; ++u) {
-        a[((u - part.first_unit) * part.tiles + t) * kTileRows + r] = load_f32(scales + 4 * u);
+        const int64_t at = ((u - part.first_unit) * part.tiles + t) * kTileRows + r;
+        a[at] = r < part.height ? load_f32(scales + 4 * u) : 0.0f;
       }
     }
+  }
+}
+
+/// Calls body(place among the accumulators, row) for each row of a part.
+template <class Body>
+void for_rows(const Part& part, Body body) {
+  for (int64_t t = 0; t < part.tiles; ++t) {
+    for (int r = 0; r < part.height; ++r) body(t * kTileRows + r, part.row_of_tile(t) + r);
   }
 }
 
@@ -122,87 +142,69 @@ inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
 }
 
-/// One or two groups, from group `first` on.
-template <DType T, int groups>
-void multiply_groups(const MatmulArgs& args, int64_t first, const Part& part, Scratch& scratch) {
+/// Groups [first, first + count), at most kPanel.
+template <DType T>
+void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t group_bytes = requant_group_bytes(kFormat, k), scales_at = interleaved_group_bytes(kFormat, k);
   const std::byte* weights = args.w.data + first * group_bytes;
-  for (int64_t t = 0; t < part.tiles; ++t) {
-    for (int r = 0; r < part.height; ++r) {
-      for (int g = 0; g < groups; ++g) {
-        const float* y = args.y + (part.row_of_tile(t) + r) * args.y_stride + (first + g) * kNeuronGroup;
-        const __mmask16 kept = part.is_first ? __mmask16{0} : neurons_of(args, first + g);
-        _mm512_store_ps(scratch.acc[t][r][g], _mm512_maskz_loadu_ps(kept, y));
+  if (!part.is_first) {
+    for_rows(part, [&](int64_t at, int64_t row) {
+      for (int g = 0; g < count; ++g) {
+        const float* y = args.y + row * args.y_stride + (first + g) * kNeuronGroup;
+        _mm512_store_ps(scratch.acc[at][g], _mm512_maskz_loadu_ps(neurons_of(args, first + g), y));
       }
-    }
+    });
   }
 
   Step before;
   int turn = 0;
-  for (int64_t panel = part.first_unit; panel < part.last_unit; panel += kPanelUnits) {
-    const int64_t rest = part.last_unit - panel;
-    const int units = static_cast<int>(rest < kPanelUnits ? rest : kPanelUnits);
-    const auto slabs_of = [&](int u) {
-      const int64_t slabs = (k - (panel + u) * kUnitK) / kSlabK;
-      return static_cast<int>(slabs < kUnitSlabs ? slabs : kUnitSlabs);
-    };
-    for (int u = 0; u < units; ++u) {
-      for (int g = 0; g < groups; ++g) {
-        const std::byte* group = weights + g * group_bytes;
-        requant_unit<T, false>(group + (panel + u) * kFormat.unit_bytes, slabs_of(u),
-                               group + scales_at + (panel + u) * kRequantScaleBytes, scratch.w8[u][g]);
-      }
+  for (int64_t unit = part.first_unit; unit < part.last_unit; ++unit) {
+    const int64_t rest = (k - unit * kUnitK) / kSlabK;
+    const int slabs = static_cast<int>(rest < kUnitSlabs ? rest : kUnitSlabs);
+    const int products = (slabs + 1) / 2;  // half a product: zeros follow the activations
+    const auto scales_of = [&](int g) { return weights + g * group_bytes + scales_at + unit * kRequantScaleBytes; };
+    for (int g = 0; g < count; ++g) {
+      requant_unit<T, false>(weights + g * group_bytes + unit * kFormat.unit_bytes, slabs, scales_of(g), scratch.w8[g]);
     }
     asm volatile("" ::: "memory");  // loads of tiles do not tell the compiler what they read
     for (int64_t t = 0; t < part.tiles; t += 2) {
-      const bool two = part.tiles - t > 1;
-      const std::byte* x0 = args.x.data + part.row_of_tile(t) * row_bytes;
-      const std::byte* x1 = args.x.data + part.row_of_tile(two ? t + 1 : t) * row_bytes;
-      for (int u = 0; u < units; ++u, turn ^= 1) {
+      const int tiles = part.tiles - t > 1 ? 2 : 1;
+      const std::byte* x = args.x.data + unit * kUnitK;
+      const std::byte* x0 = x + part.row_of_tile(t) * row_bytes;
+      const std::byte* x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
+      for (int g = 0; g < count; g += 2, turn ^= 1) {
+        const int second = g + 1 < count ? g + 1 : g;  // a group alone is multiplied twice
         Step step;
-        step.tiles = two ? 2 : 1;
-        step.a = scratch.a + ((panel + u - part.first_unit) * part.tiles + t) * kTileRows;
-        for (int g = 0; g < groups; ++g) {
-          step.r[g] = weights + g * group_bytes + scales_at + (panel + u) * kRequantScaleBytes;
-        }
-        step.sums = scratch.sums[turn];
-        step.acc = scratch.acc + t;
-        const int64_t at = (panel + u) * kUnitK;
-        const int products = (slabs_of(u) + 1) / 2;  // half a product: zeros follow the activations
-        if (two) {
-          multiply<2, groups>(x0 + at, x1 + at, row_bytes, products, scratch.w8[u], scratch.sums[turn], before,
-                              part.height);
-        } else {
-          multiply<1, groups>(x0 + at, x1 + at, row_bytes, products, scratch.w8[u], scratch.sums[turn], before,
-                              part.height);
-        }
+        step.tiles = tiles;
+        step.kept = part.is_first && unit == 0 ? __mmask16{0} : __mmask16{0xffff};
+        step.a = scratch.a + ((unit - part.first_unit) * part.tiles + t) * kTileRows;
+        step.r[0] = scales_of(g);
+        step.r[1] = scales_of(second);
+        step.sums = &scratch.sums[turn];
+        step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(scratch.acc[t * kTileRows][g]);
+        const auto fn = tiles == 2 ? multiply<2> : multiply<1>;
+        fn(x0, x1, row_bytes, products, scratch.w8[g], scratch.w8[second], scratch.sums[turn], before);
         before = step;
       }
     }
   }
-  for (int quarter = 0; quarter < 4; ++quarter) finish<groups>(before, quarter, part.height);
+  for (int p = 0; p < kFinishParts; ++p) finish(before, p);
 
-  if (part.is_last) {
-    for (int g = 0; g < groups; ++g) scratch.outliers.decode<T>(g, weights + g * group_bytes, k);
-  }
-  for (int64_t t = 0; t < part.tiles; ++t) {
-    const int64_t row = part.row_of_tile(t);
-    for (int r = 0; r < part.height; ++r) {
-#pragma GCC unroll 2
-      for (int g = 0; g < groups; ++g) {
-        __m512 sum = _mm512_load_ps(scratch.acc[t][r][g]);
-        if (part.is_last) {
-          sum = scratch.outliers.add<T>(g, weights + g * group_bytes, k, row + r - part.first, sum);
-          store(args, first + g, row + r, sum);
-        } else {
-          float* y = args.y + (row + r) * args.y_stride + (first + g) * kNeuronGroup;
-          _mm512_mask_storeu_ps(y, neurons_of(args, first + g), sum);
-        }
+  for (int g = 0; part.is_last && g < count; ++g) scratch.outliers.decode<T>(g, weights + g * group_bytes, k);
+  for_rows(part, [&](int64_t at, int64_t row) {
+    for (int g = 0; g < count; ++g) {
+      const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
+      if (part.is_last) {
+        const std::byte* group = weights + g * group_bytes;
+        store(args, first + g, row, scratch.outliers.add<T>(g, group, k, row - part.first, sum));
+      } else {
+        float* y = args.y + row * args.y_stride + (first + g) * kNeuronGroup;
+        _mm512_mask_storeu_ps(y, neurons_of(args, first + g), sum);
       }
     }
-  }
+  });
 }
 
 /// `total` in equal parts of at most `most`, each a multiple of `step` but for the last.
@@ -223,12 +225,13 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
   part.height = tile_height(args);
   configure_tiles(part.height, 64);
   Scratch scratch;
+  if (part.height < kTileRows) __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // are computed with, not used
   const int64_t pass_rows = equal_parts(args.x.rows, kMaxPassRows, 2 * kTileRows), units = requant_units(args.x.k);
   for (int64_t row = 0; row < args.x.rows; row += pass_rows) {
     part.last = row + pass_rows < args.x.rows ? row + pass_rows : args.x.rows;
     part.first = part.last - row < part.height ? part.last - part.height : row;
     part.tiles = (part.last - part.first + kTileRows - 1) / kTileRows;
-    const int64_t chunk = equal_parts(units, kChunkUnits / (part.tiles * kTileRows), kPanelUnits);
+    const int64_t chunk = equal_parts(units, kChunkUnits / (part.tiles * kTileRows), 1);
     for (int64_t unit = 0; unit < units; unit += chunk) {
       part.first_unit = unit;
       part.last_unit = unit + chunk < units ? unit + chunk : units;
@@ -236,9 +239,10 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
       part.is_last = part.last_unit == units;
       gather_scales(args, part, scratch.a);
       if (part.is_last) scratch.outliers.collect(args.x, part.first, part.last);
-      int64_t g = groups.begin;
-      for (; g + 2 <= groups.end; g += 2) multiply_groups<T, 2>(args, g, part, scratch);
-      if (g < groups.end) multiply_groups<T, 1>(args, g, part, scratch);
+      for (int64_t g = groups.begin; g < groups.end; g += kPanel) {
+        const int count = static_cast<int>(groups.end - g < kPanel ? groups.end - g : kPanel);
+        multiply_panel<T>(args, g, count, part, scratch);
+      }
     }
   }
   _tile_release();
