@@ -177,7 +177,7 @@ KnownProblem<RmsNormArgs> rms_norm_problem(ProblemMemory& memory, ProblemSize si
 }
 
 KnownProblem<QuantizeArgs> quantize_problem(ProblemMemory& memory, ProblemSize size, ActForm form) {
-  const int64_t k = (form == ActForm::kQ8x32 ? 96 : 512) * size.widths;
+  const int64_t k = (form == ActForm::kBf16 ? 77 : form == ActForm::kQ8x32 ? 96 : 512) * size.widths;
   auto problem = with_output<QuantizeArgs>(memory, size.rows * act_row_bytes(form, k));
   problem.args = {.x = place(memory, Generator(2).values(size.rows * k)),
                   .y = {.form = form, .data = problem.output, .rows = size.rows, .k = k}};

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "base/byte_order.h"
+#include "ops/bf16_pairs_layout.h"
 #include "ops/quantize_kernels.h"
+#include "ops/round_bf16.h"
 #include "ops/vector_math.h"
 
 namespace headrace {
@@ -57,7 +59,7 @@ void quantize_block(const float* x, int64_t first, int64_t block, int64_t sum_bl
 }  // namespace
 
 std::string_view act_form_name(ActForm form) noexcept {
-  constexpr std::array<std::string_view, kNumActForms> kNames{"f32", "q8x32", "q8x256"};
+  constexpr std::array<std::string_view, kNumActForms> kNames{"f32", "q8x32", "q8x256", "bf16"};
   return kNames[static_cast<size_t>(form)];
 }
 
@@ -73,6 +75,7 @@ int64_t act_outlier_offset(ActForm form, int64_t k) noexcept {
 
 int64_t act_row_bytes(ActForm form, int64_t k) noexcept {
   if (form == ActForm::kF32) return k * 4;
+  if (form == ActForm::kBf16) return (bf16_padded_k(k) * 2 / 64 | 1) * 64;
   const int64_t most = k / kOutlierFactor;
   return act_outlier_offset(form, k) + pad64(kOutlierHeadBytes + most * static_cast<int64_t>(sizeof(Outlier)));
 }
@@ -118,6 +121,8 @@ const OpTable<QuantizeFn>* quantize_table(ActForm form) noexcept {
       return &kQuantizeQ8x32;
     case ActForm::kQ8x256:
       return &kQuantizeQ8x256;
+    case ActForm::kBf16:
+      return &kRoundBf16;
     case ActForm::kF32:
       break;
   }

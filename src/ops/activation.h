@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -13,17 +14,22 @@ enum class ActForm : uint8_t {
   kF32,     ///< as they are
   kQ8x32,   ///< int8 with one f32 scale per 32 values
   kQ8x256,  ///< int8 with one f32 scale per 256 values
+  kBf16,    ///< rounded to bf16
 };
-inline constexpr int kNumActForms = 3;
+inline constexpr int kNumActForms = 4;
+/// Those that are rounded: quantize_table has a table for each.
+inline constexpr std::array kRoundedActForms{ActForm::kQ8x32, ActForm::kQ8x256, ActForm::kBf16};
 [[nodiscard]] std::string_view act_form_name(ActForm form) noexcept;
 
 /// Rows of activations in one form. A row of k values is one record of act_row_bytes(form, k) bytes:
 ///   kF32     f32 x[k], so that any contiguous f32 matrix is one
 ///   kQ8x32   int8 q[k] | f32 scale[k / 32] | int16 sum[k / 32] | outliers    sum: of the 32 q's;   k % 32 == 0
 ///   kQ8x256  int8 q[k] | f32 scale[k / 256] | int16 sum[k / 16] | outliers   sum: of the 16 q's;   k % 256 == 0
-/// In the quantised forms `data` is 64-byte aligned, each part begins at a multiple of 64 bytes with zeros before it,
-/// and every q lies in [-127, 127]: the products' bounds rest on it. Outliers: int32 count | int32 0 | then `count`
-/// times int32 i | f32 x[i], i rising; what follows them is not written.
+///   kBf16    bf16 x[k] | zeros, at least to a multiple of 32 values, and to an odd number of 64-byte lines, so that
+///            rows do not meet in one set of the L1 cache
+/// In the rounded forms `data` is 64-byte aligned. In the quantised ones each part begins at a multiple of 64 bytes
+/// with zeros before it, and every q lies in [-127, 127]: the products' bounds rest on it. Outliers: int32 count |
+/// int32 0 | then `count` times int32 i | f32 x[i], i rising; what follows them is not written.
 struct ActView {
   ActForm form = ActForm::kF32;
   std::byte* data = nullptr;
@@ -63,7 +69,7 @@ struct QuantizeArgs {
 using QuantizeFn = void (*)(const QuantizeArgs&, RowRange) noexcept;
 extern const OpTable<QuantizeFn> kQuantizeQ8x32;
 extern const OpTable<QuantizeFn> kQuantizeQ8x256;
-/// The table for a form; nullptr for kF32.
+/// The table for a form (kBf16: round_bf16.h); nullptr for kF32.
 [[nodiscard]] const OpTable<QuantizeFn>* quantize_table(ActForm form) noexcept;
 
 }  // namespace headrace

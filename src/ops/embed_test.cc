@@ -1,5 +1,6 @@
 #include "ops/embed.h"
 
+#include "ops/recipe.h"
 #include "ops/weight_test.h"
 
 namespace headrace {
@@ -9,8 +10,8 @@ OP_TEST(Embed, TakesScaledRows, kEmbed) {
   constexpr int64_t kVocab = 40, kDim = 512;
   const std::vector<TokenId> tokens{39, 0, 7, 7, 16};
   for (DType dtype : {DType::kF32, DType::kBF16, DType::kQ4_1, DType::kQ6_K, DType::kIQ3_S}) {
-    for (WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
-      if (layout == WeightLayout::kInterleaved16 && !has_interleaved_layout(dtype)) continue;
+    for (WeightLayout layout : kAllWeightLayouts) {
+      if (layout_recipe(layout, dtype) == nullptr) continue;
       const std::vector<std::byte> rows = random_file_rows(dtype, kVocab, kDim, WeightBits::kFinite, seed());
       const PackedWeights table(dtype, layout, kVocab, kDim, rows);
       Rows got(std::ssize(tokens), kDim), want(std::ssize(tokens), kDim);

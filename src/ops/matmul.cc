@@ -53,6 +53,11 @@ constinit const Table kDecodedTable{"matmul_decoded",
                                     {{Isa::kRef, ref::matmul_decoded},
                                      {Isa::kAvx2, HR_X86(avx2::matmul_decoded)},
                                      {Isa::kAvx512, HR_X86(avx512::matmul_decoded)}}};
+constinit const Table kBf16Table{"matmul_bf16x32",
+                                 {{Isa::kRef, ref::matmul_bf16},
+                                  {Isa::kAvx2, HR_X86(avx2::matmul_bf16)},
+                                  {Isa::kAvx512, HR_X86(avx512::matmul_bf16)},
+                                  {Isa::kAmx, HR_X86(amx::matmul_bf16)}}};
 
 template <class Rows>
 const Table* find_table(const Rows& rows, DType dtype) noexcept {
@@ -66,6 +71,7 @@ const Table* find_table(const Rows& rows, DType dtype) noexcept {
 
 const OpTable<MatmulFn>* matmul_table(DType dtype, WeightLayout layout) noexcept {
   if (layout == WeightLayout::kInterleaved16) return find_table(kInterleavedTables, dtype);
+  if (layout == WeightLayout::kBf16Pairs16) return has_bf16_pairs_layout(dtype) ? &kBf16Table : nullptr;
   if (const Table* plain = find_table(kPlainTables, dtype)) return plain;
   return find_format(dtype) != nullptr ? &kDecodedTable : nullptr;
 }

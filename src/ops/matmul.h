@@ -23,9 +23,17 @@ namespace headrace {
 ///   isum = sum_s scale_s * (sum over sub-block s of q * x), exact int32;  acc = fma(d * a, f32(isum), acc);
 ///   formats with mins: msum = sum_s min_s * (sum of x in s), exact;  acc = fma(-(dmin * a), f32(msum), acc), after it.
 ///
-/// Both then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with w = d * q + m (d * q in
-/// formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats without mins), each operation
-/// rounded.
+/// The int8 recipes then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with w = d * q + m
+/// (d * q in formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats without mins), each
+/// operation rounded.
+///
+/// Recipe "bf16x32 v1" (kBf16Pairs16, kBf16; BF16, and F16 whose weights are then rounded to bf16): acc = +0; for each 32
+/// values of k in order, zeros after the last:
+///   even = +0; for i = 0, 2, ... 30: even = fma(x[i], w[i], even);   odd: the same over i = 1, 3, ... 31;
+///   acc = acc + (even + odd).
+/// Every operation rounds to nearest even, takes subnormal operands as zeros and gives zero of the same sign for what,
+/// rounded to 24 bits, is below the least normal number: as TDPBF16PS, whose chain over tiles this is, and vectors with
+/// DAZ and FTZ. The bias is added in the same way. A result that is no number is the NaN 0x7fc00000.
 struct MatmulArgs {
   ActView x;
   WeightView w;

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/half.h"
 #include "ops/recipe.h"
 #include "ops/weight_test.h"
 
@@ -21,7 +22,7 @@ struct Product {
 std::vector<Product> products() {
   std::vector<Product> all;
   for (const BlockFormat* format : all_formats()) {
-    for (WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+    for (WeightLayout layout : kAllWeightLayouts) {
       const OpTable<MatmulFn>* table = matmul_table(format->dtype, layout);
       if (table == nullptr) continue;
       for (const OpVariant<MatmulFn>& v : *table) {
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(, Matmul, testing::ValuesIn(products()), product_name);
 
 TEST_P(Matmul, EqualsReferenceForEveryLength) {
   std::set<int64_t> lengths{step(), 2 * step(), 3 * step(), 7 * step(), 2304};
-  if (step() == 1) lengths.insert({15, 16, 17, 31, 33, 255, 511, 512, 513, 1039});
+  if (step() == 1) lengths.insert({15, 16, 17, 31, 33, 255, 511, 512, 513, 576, 1039, 2053});
   if (step() == 32) lengths.insert({256, 288, 512, 544, 800});
   for (int64_t k : lengths) {
     for (int64_t rows : {1, 2, 3, 5, 17}) expect_equal_to_reference({.n = 17, .k = k, .rows = rows});
@@ -165,6 +166,7 @@ TEST_P(Matmul, EqualsReferenceWithOutliers) {
 
 TEST_P(Matmul, EqualsReferenceWhereRowsTakeSeveralPasses) {
   expect_equal_to_reference({.n = 5, .k = 8192, .rows = 131});
+  expect_equal_to_reference({.n = 83, .k = step() > 32 ? 256 : 96, .rows = 290, .bias = true});
 }
 
 /// The sum in double and, for the bound, the sum of its terms' magnitudes.
@@ -213,18 +215,26 @@ Sum sum_of_blocks(DType dtype, const std::byte* file, const ActView& x, int64_t 
   return sum;
 }
 
-Sum sum_of_products(DType dtype, const std::byte* file, const float* x, int64_t k) {
-  std::vector<float> w(static_cast<size_t>(k));
-  find_format(dtype)->decode(file, k, w.data());
+/// Weights as the layout holds them, activations as their record does.
+Sum sum_of_products(const WeightView& weights, int64_t neuron, const ActView& x, int64_t row) {
+  std::vector<float> w(static_cast<size_t>(x.k));
+  unpack_weight_row(weights, neuron, w.data());
+  const std::byte* record = x.data + row * act_row_bytes(x.form, x.k);
   Sum sum;
-  for (int64_t i = 0; i < k; ++i) sum.add(double{w[static_cast<size_t>(i)]} * double{x[i]});
+  for (int64_t i = 0; i < x.k; ++i) {
+    const float value = x.form == ActForm::kF32 ? reinterpret_cast<const float*>(record)[i]
+                                                : bf16_to_f32(reinterpret_cast<const uint16_t*>(record)[i]);
+    sum.add(double{w[static_cast<size_t>(i)]} * double{value});
+  }
   return sum;
 }
 
 // Quantised: each term takes three roundings at most before its fused addition (d * a or a * sum, the integer to f32),
 // an outlier's weight as many, and each of 2 * blocks + kOutliers additions rounds a partial sum no larger than the
-// magnitudes together. Floats: each chain has ceil(k / 16) roundings, the tree four. First-order bounds in u = 2^-24;
-// one more u for the terms of higher order (their count times u is below 2^-14).
+// magnitudes together. Floats: each chain has ceil(k / 16) roundings, the tree four. bf16: a term is in the roundings
+// of half a block, of joining the chains and of k / 32 blocks; flushing moves each of at most 2 k operations by less
+// than the least normal number. First-order bounds in u = 2^-24; one more u for the terms of higher order (their count
+// times u is below 2^-14).
 TEST_P(Matmul, IsCloseToDouble) {
   const Product& p = GetParam();
   constexpr int kOutliers = 11;
@@ -239,14 +249,18 @@ TEST_P(Matmul, IsCloseToDouble) {
     Rows got(rows, n);
     p.variant.fn({.x = act.view(), .w = weights.view(), .y = got.data(), .y_stride = n}, {0, 2});
     const bool quantised = p.layout == WeightLayout::kInterleaved16;
-    const auto roundings = static_cast<double>(quantised ? 2 * k / step() + 3 + kOutliers : k / 16 + 4);
+    const bool is_bf16 = p.layout == WeightLayout::kBf16Pairs16;
+    const auto roundings = static_cast<double>(quantised ? 2 * k / step() + 3 + kOutliers
+                                               : is_bf16 ? 16 + 1 + k / 32
+                                                         : k / 16 + 4);
+    const double flushed = is_bf16 ? 2.0 * static_cast<double>(k) * 0x1p-126 : 0.0;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t j = 0; j < n; ++j) {
         const std::byte* row = file.data() + j * file_row_bytes(p.dtype, k);
         const Sum want =
-            quantised ? sum_of_blocks(p.dtype, row, act.view(), r) : sum_of_products(p.dtype, row, x.row(r), k);
+            quantised ? sum_of_blocks(p.dtype, row, act.view(), r) : sum_of_products(weights.view(), j, act.view(), r);
         // Subnormal results round to the least subnormal instead.
-        const double bound = (roundings + 1) * 0x1p-24 * want.magnitude + roundings * 0x1p-149;
+        const double bound = (roundings + 1) * 0x1p-24 * want.magnitude + roundings * 0x1p-149 + flushed;
         ASSERT_LE(std::abs(double{got.row(r)[j]} - want.value), bound)
             << p.op << " " << dtype_name(p.dtype) << " row " << r << " neuron " << j << " seed " << test_seed();
       }

@@ -4,6 +4,7 @@
 
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
+#include "ops/tile_config_amx.h"
 
 /// What the AMX products of interleaved weights share: passes over rows, tiles of rows within a pass, the registers'
 /// configuration. A tile of activations is read in place: its rows are records. Tiles are as high as there are rows
@@ -26,25 +27,14 @@ inline int tile_height(const MatmulArgs& args) {
   return args.x.rows < kTileRows ? static_cast<int>(args.x.rows) : kTileRows;
 }
 
-/// What ldtilecfg reads.
-struct alignas(64) TileConfig {
-  uint8_t palette;
-  uint8_t start_row;
-  uint8_t reserved[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-};
-
 /// Tiles 0 to 3: sums; 4 and 5: activations; 6 and 7: weights, `product_k` by 16 neurons.
 inline void configure_tiles(int height, int product_k) {
-  TileConfig config{};
-  config.palette = 1;
+  TileConfig config;
   for (int t = 0; t < 8; ++t) {
-    config.row_bytes[t] = t == 4 || t == 5 ? static_cast<uint16_t>(product_k) : 64;
-    config.rows[t] = static_cast<uint8_t>(t < 6 ? height : product_k / 4);
+    const bool is_weights = t >= 6, is_activations = t == 4 || t == 5;
+    config.shape(t, is_weights ? product_k / 4 : height, is_activations ? product_k : 64);
   }
-  asm volatile("" ::: "memory");  // _tile_loadconfig tells g++ 12 of eight bytes only
-  _tile_loadconfig(&config);
+  config.load();
 }
 
 /// One pass: `tiles` tiles of `height` rows within [first, last).

@@ -15,6 +15,8 @@ constexpr MatmulRecipe kQ8x32{
     .name = "q8x32", .version = 1, .layout = WeightLayout::kInterleaved16, .act = ActForm::kQ8x32};
 constexpr MatmulRecipe kQ8x256{
     .name = "q8x256", .version = 1, .layout = WeightLayout::kInterleaved16, .act = ActForm::kQ8x256};
+constexpr MatmulRecipe kBf16x32{
+    .name = "bf16x32", .version = 1, .layout = WeightLayout::kBf16Pairs16, .act = ActForm::kBf16};
 
 constexpr std::array<std::string_view, 3> kNumericsNames{"exact", "portable", "fastest"};
 
@@ -32,14 +34,19 @@ std::optional<Numerics> parse_numerics(std::string_view name) noexcept {
 const MatmulRecipe* layout_recipe(WeightLayout layout, DType dtype) noexcept {
   if (find_format(dtype) == nullptr) return nullptr;
   if (layout == WeightLayout::kRows) return &kF32Lanes16;
+  if (layout == WeightLayout::kBf16Pairs16) return has_bf16_pairs_layout(dtype) ? &kBf16x32 : nullptr;
   const InterleavedFormat* format = find_interleaved(dtype);
   if (format == nullptr) return nullptr;
   return format->block_elems == kSlabK ? &kQ8x32 : &kQ8x256;
 }
 
 const MatmulRecipe* matmul_recipe(Numerics numerics, DType dtype) noexcept {
-  const bool interleaved = numerics != Numerics::kExact && has_interleaved_layout(dtype);
-  return layout_recipe(interleaved ? WeightLayout::kInterleaved16 : WeightLayout::kRows, dtype);
+  if (numerics != Numerics::kExact) {
+    if (has_interleaved_layout(dtype)) return layout_recipe(WeightLayout::kInterleaved16, dtype);
+    const bool rounds_weights = dtype != DType::kBF16;
+    if (has_bf16_pairs_layout(dtype) && (numerics == Numerics::kFastest || !rounds_weights)) return &kBf16x32;
+  }
+  return layout_recipe(WeightLayout::kRows, dtype);
 }
 
 std::string recipe_text(const MatmulRecipe& recipe) { return cat(recipe.name, " v", recipe.version); }

@@ -13,7 +13,7 @@ namespace headrace {
 /// What the user asks for with --numerics.
 enum class Numerics : uint8_t {
   kExact,     ///< weights decoded to f32, f32 activations: the oracle
-  kPortable,  ///< quantised weights take int8 activations and exact integer sums: the default
+  kPortable,  ///< quantised weights take int8 activations and exact integer sums, BF16 bf16 activations: the default
   kFastest,   ///< other recipes where they win with many rows, at some cost in accuracy
 };
 inline constexpr std::array kAllNumerics{Numerics::kExact, Numerics::kPortable, Numerics::kFastest};
@@ -22,7 +22,7 @@ inline constexpr std::array kAllNumerics{Numerics::kExact, Numerics::kPortable, 
 
 /// How the products with one matrix are made: never chosen by timing, the same for one row and for a thousand.
 struct MatmulRecipe {
-  std::string_view name;  ///< "f32-lanes16", "q8x32", "q8x256"
+  std::string_view name;  ///< "f32-lanes16", "q8x32", "q8x256", "bf16x32"
   int version = 1;
   WeightLayout layout = WeightLayout::kRows;
   ActForm act = ActForm::kF32;

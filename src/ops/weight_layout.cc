@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "ops/bf16_pairs_layout.h"
 #include "ops/interleaved_layout.h"
 #include "quant/iq4_levels.h"
 
@@ -79,14 +80,17 @@ void decode_unit(const InterleavedFormat& layout, const NeuronUnit& unit, int bl
 }  // namespace
 
 std::string_view weight_layout_name(WeightLayout layout) noexcept {
-  constexpr std::array<std::string_view, 2> kNames{"rows", "interleaved16"};
+  constexpr std::array<std::string_view, kAllWeightLayouts.size()> kNames{"rows", "interleaved16", "bf16pairs16"};
   return kNames[static_cast<size_t>(layout)];
 }
 
 bool has_interleaved_layout(DType dtype) noexcept { return find_interleaved(dtype) != nullptr; }
 
+bool has_bf16_pairs_layout(DType dtype) noexcept { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
 int64_t packed_bytes(DType dtype, WeightLayout layout, int64_t n, int64_t k) noexcept {
   if (layout == WeightLayout::kRows) return n * row_bytes(dtype, k);
+  if (layout == WeightLayout::kBf16Pairs16) return groups_of(n) * bf16_group_bytes(k);
   return groups_of(n) * interleaved_group_bytes(*find_interleaved(dtype), k);
 }
 
@@ -100,6 +104,13 @@ void pack_weights(DType dtype, WeightLayout layout, std::span<const std::byte> r
       std::memcpy(out + first * stride, rows.data() + first * stride, static_cast<size_t>((last - first) * stride));
     return;
   }
+  if (layout == WeightLayout::kBf16Pairs16) {
+    for (int64_t j = first; j < last; j += kNeuronGroup) {
+      pack_bf16_group(dtype, rows.data() + j * stride, std::min(kNeuronGroup, last - j), k,
+                      out + j / kNeuronGroup * bf16_group_bytes(k));
+    }
+    return;
+  }
   const InterleavedFormat& format = *find_interleaved(dtype);
   const int64_t group_bytes = interleaved_group_bytes(format, k);
   for (int64_t group = first / kNeuronGroup; group < groups_of(last); ++group) {
@@ -110,6 +121,10 @@ void pack_weights(DType dtype, WeightLayout layout, std::span<const std::byte> r
 void unpack_weight_row(const WeightView& w, int64_t row, float* out) noexcept {
   if (w.layout == WeightLayout::kRows) {
     find_format(w.dtype)->decode(w.data + row * row_bytes(w.dtype, w.k), w.k, out);
+    return;
+  }
+  if (w.layout == WeightLayout::kBf16Pairs16) {
+    unpack_bf16_neuron(w.data + row / kNeuronGroup * bf16_group_bytes(w.k), row % kNeuronGroup, 0, w.k, out);
     return;
   }
   const InterleavedFormat& format = *find_interleaved(w.dtype);

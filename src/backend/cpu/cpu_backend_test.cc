@@ -31,7 +31,7 @@ TEST(CpuBackend, ChoosesTheBestOfEachTable) {
     EXPECT_EQ(kernels.attention_f32, kAttentionF32.best(isa).fn);
     EXPECT_EQ(kernels.quantize[static_cast<size_t>(ActForm::kQ8x256)], kQuantizeQ8x256.best(isa).fn);
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ4_XS}) {
-      for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+      for (const WeightLayout layout : kAllWeightLayouts) {
         const OpTable<MatmulFn>* const table = matmul_table(dtype, layout);
         const MatmulFn chosen = kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)];
         EXPECT_EQ(chosen, table != nullptr ? table->best(isa).fn : nullptr) << dtype_name(dtype);

@@ -63,7 +63,7 @@ constexpr ProblemSize kRows{.rows = 6};  // more than one tile of rows, the last
 void choose_matmuls(CpuKernels& kernels, Isa isa) {
   for (const BlockFormat* const format : all_formats()) {
     const DType dtype = format->dtype;
-    for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+    for (const WeightLayout layout : kAllWeightLayouts) {
       const OpTable<MatmulFn>* const table = matmul_table(dtype, layout);
       if (table == nullptr) continue;
       kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)] = choose<MatmulArgs>(
@@ -78,7 +78,7 @@ void choose_matmuls(CpuKernels& kernels, Isa isa) {
 void choose_embed(CpuKernels& kernels, Isa isa) {
   const auto decodes_all = [](EmbedFn candidate) {
     for (const BlockFormat* const format : all_formats()) {
-      for (const WeightLayout layout : {WeightLayout::kRows, WeightLayout::kInterleaved16}) {
+      for (const WeightLayout layout : kAllWeightLayouts) {
         if (matmul_table(format->dtype, layout) == nullptr) continue;
         const auto make = [&](ProblemMemory& m) { return embed_problem(m, kRows, format->dtype, layout); };
         if (!agree<EmbedArgs>(kEmbed.reference().fn, candidate, make)) return false;

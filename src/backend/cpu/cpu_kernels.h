@@ -11,7 +11,7 @@ namespace headrace {
 /// The kernel that the processor runs for each operator, and for each type where types have kernels of their own.
 struct CpuKernels {
   static constexpr size_t kNumDTypes = static_cast<size_t>(DType::kNVFP4) + 1;
-  static constexpr size_t kNumLayouts = static_cast<size_t>(WeightLayout::kInterleaved16) + 1;
+  static constexpr size_t kNumLayouts = kAllWeightLayouts.size();
 
   EmbedFn embed = nullptr;
   RmsNormFn rms_norm = nullptr;
