@@ -1,17 +1,23 @@
 // Products of interleaved weights with int8 activations by AMX tiles: recipe q8x256 (matmul.h), layout kInterleaved16.
 //
-// Scales go into the weights: a super-block of 16 neurons becomes w = q * scale, exact in 16 bits, split into bytes,
-//   w = low + 256 * high, low unsigned, high signed: two planes, each in tiles of 64 k by 16 neurons,
-// and isum = sum low * x + 256 * sum high * x, exact integers. Formats whose w fits a byte have one plane.
-// Minima multiply sums of x in a tile of bf16. Largest values: a plane's sum 255 * 127 * 256 < 2^23; isum < 2^30.
+// Scales go into the weights: a super-block of 16 neurons becomes two planes of bytes, each in tiles of 64 k by 16
+// neurons, and isum = sum low * x + (sum high * x << shift), exact integers:
+//   codes of 4 and 5 bits   low = code * (scale & 7), high = code * (scale >> 3), unsigned, at most 31 * 7; shift 3
+//   others                  w = q * scale, exact in 16 bits, split into low, unsigned, and high, signed; shift 8
+// Formats whose w fits a byte have one plane. Minima multiply sums of x in a tile of bf16. Largest values: a plane's
+// sum 255 * 127 * 256 < 2^23; isum < 2^30.
 //
-// Order: groups, super-blocks (expanded into the L1 cache), pairs of tiles of rows.
+// Order: groups, super-blocks (expanded into the L1 cache), tiles of rows. Sums of a tile of rows are stored in the
+// middle of the next tile's products, and added up during those of the one after it: stored at once, they would hold up
+// the loads behind them until the tile unit is done, a fifth of the time.
 #include <immintrin.h>
 
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
 #include "ops/matmul_tiles_amx.h"
+#include "ops/outlier_columns_avx512.h"
+#include "ops/tile_registers_amx.h"
 
 namespace headrace::amx {
 namespace {
@@ -20,6 +26,8 @@ constexpr int kTilesOfUnit = kUnitK / 64;
 constexpr int64_t kMaxPassUnits = 4096;  // rows times super-blocks: 272 KiB of scales and sums on the stack
 constexpr int64_t kMaxK = kMaxPassUnits / kTileRows * kUnitK;
 
+/// Whether halves of the scales, of 6 bits, make the planes: a code times one fits a byte, so two come of one product.
+consteval bool splits_scale(DType dtype) { return dtype == DType::kQ4_K || dtype == DType::kQ5_K; }
 /// -q * scale of Q3_K lies in [-128, 124], q * scale of Q2_K in [0, 45].
 consteval bool has_high_plane(DType dtype) { return dtype != DType::kQ2_K && dtype != DType::kQ3_K; }
 consteval bool is_negated(DType dtype) { return dtype == DType::kQ3_K; }
@@ -31,20 +39,19 @@ struct Planes {
   alignas(64) uint8_t mins[kTileBytes];  ///< row i: of 16-block i, twice in bf16
 };
 
-/// Products of two tiles of rows.
+/// Products of a tile of rows.
 struct Sums {
-  alignas(64) int32_t low[2][kTileRows][kLanes];
-  alignas(64) int32_t high[2][kTileRows][kLanes];
-  alignas(64) float mins[2][kTileRows][kLanes];
+  alignas(64) int32_t low[kTileRows][kLanes];
+  alignas(64) int32_t high[kTileRows][kLanes];
+  alignas(64) float mins[kTileRows][kLanes];
 };
 
-/// One or two tiles of rows times one super-block.
+/// A tile of rows times one super-block.
 struct Step {
-  int tiles = 0;
-  const float* a = nullptr;  ///< scales of the activations, [2][kTileRows]
+  const float* a = nullptr;  ///< scales of the activations, [kTileRows]
   const std::byte* d = nullptr;
-  const Sums* sums = nullptr;
-  float* acc = nullptr;  ///< [2][kTileRows][kLanes]
+  Sums* sums = nullptr;  ///< null: no step
+  float* acc = nullptr;  ///< [kTileRows][kLanes]
 };
 
 /// Bytes `i` and `j` of each lane in the even places of the lane, zeros in the odd ones.
@@ -88,6 +95,16 @@ void expand_unit(const std::byte* unit, Planes& planes) {
       }
       __m512i w[kKRows];
       expand_slab<T>(unit + s * kFormat.slab_bytes, w);
+      if constexpr (splits_scale(T)) {
+        const __m512i low = even_bytes(and_shifted_left(scales, 0, 7), i, i);
+        const __m512i high = even_bytes(and_shifted_left(scales, -3, 7), i, i);
+#pragma GCC unroll 8
+        for (int r = 0; r < kKRows; ++r) {
+          _mm512_store_si512(planes.low + 64 * (kKRows * s + r), _mm512_mullo_epi16(w[r], low));
+          _mm512_store_si512(planes.high + 64 * (kKRows * s + r), _mm512_mullo_epi16(w[r], high));
+        }
+        continue;
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < kKRows; ++r) {
         const int scale = r < kRowsOfScale ? first : second;
@@ -113,101 +130,98 @@ void expand_unit(const std::byte* unit, Planes& planes) {
   asm volatile("" ::: "memory");  // loads of tiles do not tell the compiler what they read
 }
 
-/// low + 256 * high of a row.
-inline __m512 sum_of(const int32_t* low, const int32_t* high) {
-  const __m512i shifted = _mm512_slli_epi32(_mm512_load_si512(high), 8);
-  return _mm512_cvtepi32_ps(_mm512_add_epi32(shifted, _mm512_load_si512(low)));
+/// isum of a row.
+template <DType T>
+inline __attribute__((always_inline)) __m512i sum_of(const Sums& sums, int r) {
+  const __m512i low = _mm512_load_si512(sums.low[r]);
+  if constexpr (has_high_plane(T)) {
+    return _mm512_add_epi32(low, _mm512_slli_epi32(_mm512_load_si512(sums.high[r]), splits_scale(T) ? 3 : 8));
+  } else {
+    return is_negated(T) ? _mm512_sub_epi32(_mm512_setzero_si512(), low) : low;
+  }
 }
 
 /// Adds a step's sums to the accumulators: `quarter` (0 to 3) of its rows.
 template <DType T>
-void finish(const Step& step, int quarter, int height) {
-  constexpr InterleavedFormat kFormat = interleaved_format(T);
-  if (step.tiles == 0) return;
-  const int t = step.tiles == 2 ? quarter / 2 : 0;
-  const int rows = step.tiles == 2 ? kTileRows / 2 : kTileRows / 4;
-  const int first = quarter * rows % kTileRows, end = first + rows < height ? first + rows : height;
+inline __attribute__((always_inline)) void finish(const Step& step, int quarter) {
+  constexpr bool kHasMin = interleaved_format(T).has_min;
+  constexpr int kRows = kTileRows / 4;
+  if (step.sums == nullptr) return;
   const __m512 d = load_f16(step.d);
-  [[maybe_unused]] const __m512 dmin = kFormat.has_min ? load_f16(step.d + kGroupF16Bytes) : d;
-  const float* a_at = step.a + t * kTileRows + first;
-  float* acc_at = step.acc + (t * kTileRows + first) * kLanes;
+  const __m512 dmin = kHasMin ? load_f16(step.d + kGroupF16Bytes) : d;
 #pragma GCC unroll 4
-  for (int r = first; r < end; ++r, ++a_at, acc_at += kLanes) {
-    const __m512 a = _mm512_set1_ps(*a_at);
-    __m512 isum;
-    if constexpr (has_high_plane(T)) {
-      isum = sum_of(step.sums->low[t][r], step.sums->high[t][r]);
-    } else {
-      const __m512i low = _mm512_load_si512(step.sums->low[t][r]);
-      isum = _mm512_cvtepi32_ps(is_negated(T) ? _mm512_sub_epi32(_mm512_setzero_si512(), low) : low);
-    }
-    __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(d, a), isum, _mm512_load_ps(acc_at));
-    if constexpr (kFormat.has_min) {
-      const __m512 msum = _mm512_load_ps(step.sums->mins[t][r]);
-      acc = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, a), msum, acc);
-    }
-    _mm512_store_ps(acc_at, acc);
+  for (int r = kRows * quarter; r < kRows * (quarter + 1); ++r) {
+    const __m512 a = _mm512_set1_ps(step.a[r]), isum = _mm512_cvtepi32_ps(sum_of<T>(*step.sums, r));
+    __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(d, a), isum, _mm512_load_ps(step.acc + r * kLanes));
+    if constexpr (kHasMin) acc = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, a), _mm512_load_ps(step.sums->mins[r]), acc);
+    _mm512_store_ps(step.acc + r * kLanes, acc);
   }
 }
 
-// Tiles 0 to 3: sums, 0 and 1 of the low plane, 2 and 3 of the high one; 4 and 5: activations; 6 and 7: the planes.
+// Tiles 0 and 1: sums of the planes in even steps, 2 and 3: in odd ones; 4: activations; 5: sums of the minima; 6 and
+// 7: the planes.
+constexpr int kActs = 4, kMins = 5, kLow = 6, kHigh = 7;
 
-/// `min_sums`: of the first tile's first row.
-template <int tiles>
-void multiply_mins(const uint8_t* min_sums, const Planes& planes, Sums& sums) {
-  _tile_zero(0);
-  _tile_loadd(4, min_sums, 64);
-  _tile_loadd(6, planes.mins, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  if constexpr (tiles == 2) {
-    _tile_zero(1);
-    _tile_loadd(5, min_sums + kTileBytes, 64);
-    _tile_dpbf16ps(1, 5, 6);
-    _tile_stored(1, sums.mins[1], 64);
-  }
-  _tile_stored(0, sums.mins[0], 64);
+/// `turn`: that of the step.
+template <DType T, int turn>
+inline __attribute__((always_inline)) void store_sums(const Step& step) {
+  if (step.sums == nullptr) return;
+  tile_store<2 * turn>(step.sums->low, 64);
+  if constexpr (has_high_plane(T)) tile_store<2 * turn + 1>(step.sums->high, 64);
 }
 
-/// `x0`, `x1`: the first row of each tile. Multiplies; between the products, which keep the tile unit busy, finishes
-/// the step before.
-template <DType T, int tiles>
-void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, const Planes& planes, Sums& sums,
-              const Step& before, int height) {
-  _tile_zero(0);
-  if constexpr (tiles == 2) _tile_zero(1);
-  if constexpr (has_high_plane(T)) {
-    _tile_zero(2);
-    if constexpr (tiles == 2) _tile_zero(3);
+/// Adds 64 k. x: the tile's first row.
+template <DType T, int turn>
+inline __attribute__((always_inline)) void multiply_64(const std::byte* x, int64_t row_bytes, const Planes& planes,
+                                                       int i) {
+  tile_load<kActs>(x + 64 * i, row_bytes);
+  tile_load<kLow>(planes.low + kTileBytes * i, 64);
+  if constexpr (is_negated(T)) {
+    tile_dot_ss<2 * turn, kActs, kLow>();
+  } else {
+    tile_dot_su<2 * turn, kActs, kLow>();
   }
-  for (int i = 0; i < kTilesOfUnit; ++i) {
-    _tile_loadd(4, x0 + 64 * i, row_bytes);
-    if constexpr (tiles == 2) _tile_loadd(5, x1 + 64 * i, row_bytes);
-    _tile_loadd(6, planes.low + kTileBytes * i, 64);
-    if constexpr (is_negated(T)) {
-      _tile_dpbssd(0, 4, 6);
-      if constexpr (tiles == 2) _tile_dpbssd(1, 5, 6);
+  if constexpr (has_high_plane(T)) {
+    tile_load<kHigh>(planes.high + kTileBytes * i, 64);
+    if constexpr (splits_scale(T)) {
+      tile_dot_su<2 * turn + 1, kActs, kHigh>();
     } else {
-      _tile_dpbsud(0, 4, 6);
-      if constexpr (tiles == 2) _tile_dpbsud(1, 5, 6);
+      tile_dot_ss<2 * turn + 1, kActs, kHigh>();
     }
-    if constexpr (has_high_plane(T)) {
-      _tile_loadd(7, planes.high + kTileBytes * i, 64);
-      _tile_dpbssd(2, 4, 7);
-      if constexpr (tiles == 2) _tile_dpbssd(3, 5, 7);
-    }
-    finish<T>(before, i, height);
   }
-  _tile_stored(0, sums.low[0], 64);
-  if constexpr (tiles == 2) _tile_stored(1, sums.low[1], 64);
-  if constexpr (has_high_plane(T)) {
-    _tile_stored(2, sums.high[0], 64);
-    if constexpr (tiles == 2) _tile_stored(3, sums.high[1], 64);
+}
+
+/// Multiplies, and between the products, which keep the tile unit busy, stores the sums of `before`, the last step, and
+/// finishes `two_before`. min_sums: of the tile's first row.
+template <DType T, int turn>
+inline __attribute__((always_inline)) void multiply(const std::byte* x, int64_t row_bytes, const uint8_t* min_sums,
+                                                    const Planes& planes, Sums& sums, const Step& before,
+                                                    const Step& two_before) {
+  constexpr bool kHasMin = interleaved_format(T).has_min;
+  if constexpr (kHasMin) {
+    tile_zero<kMins>();
+    tile_load<kActs>(min_sums, 64);
+    tile_load<kLow>(planes.mins, 64);
+    tile_dot_bf16<kMins, kActs, kLow>();
   }
+  tile_zero<2 * turn>();
+  if constexpr (has_high_plane(T)) tile_zero<2 * turn + 1>();
+  multiply_64<T, turn>(x, row_bytes, planes, 0);
+  finish<T>(two_before, 0);
+  multiply_64<T, turn>(x, row_bytes, planes, 1);
+  finish<T>(two_before, 1);
+  store_sums<T, 1 - turn>(before);
+  multiply_64<T, turn>(x, row_bytes, planes, 2);
+  finish<T>(two_before, 2);
+  if constexpr (kHasMin) tile_store<kMins>(sums.mins, 64);
+  multiply_64<T, turn>(x, row_bytes, planes, 3);
+  finish<T>(two_before, 3);
 }
 
 struct Scratch {
   Planes planes;
-  Sums sums[2];  ///< in turn: of this step and of the one before
+  Sums sums[3];  ///< in turn: of this step and of the two before
+  OutlierColumns<kMaxPassRows, 1> outliers;
   alignas(64) float acc[kMaxPassRows][kLanes];
   alignas(64) float a[kMaxPassUnits];
   alignas(64) uint8_t min_sums[kMaxPassUnits][64];
@@ -221,6 +235,8 @@ void gather(const MatmulArgs& args, const Pass& pass, Scratch& scratch) {
   const int64_t k = args.x.k, blocks = k / kUnitK, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t scale_at = act_scale_offset(args.x.form, k), sum_at = act_sum_offset(args.x.form, k);
   const __m512i low_bits = _mm512_set1_epi32(15);
+  // Rows beyond the height are computed with.
+  if (pass.height < kTileRows) __builtin_memset(scratch.a, 0, static_cast<size_t>(blocks) * sizeof(float) * kTileRows);
   for (int64_t t = 0; t < pass.tiles; ++t) {
     for (int r = 0; r < pass.height; ++r) {
       const std::byte* record = args.x.data + (pass.row_of_tile(t) + r) * row_bytes;
@@ -250,35 +266,36 @@ void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scr
   const std::byte* weights = args.w.data + group * blocks * kFormat.unit_bytes;
   for (int64_t r = 0; r < pass.tiles * kTileRows; ++r) _mm512_store_ps(scratch.acc[r], _mm512_setzero_ps());
 
-  Step before;
-  int turn = 0;
+  Step before, two_before;
+  int turn = 0, slot = 0;
   for (int64_t block = 0; block < blocks; ++block) {
     const std::byte* unit = weights + block * kFormat.unit_bytes;
     expand_unit<T>(unit, scratch.planes);
-    for (int64_t t = 0; t < pass.tiles; t += 2, turn ^= 1) {
+    for (int64_t t = 0; t < pass.tiles; ++t, turn ^= 1) {
       const int64_t at = (block * pass.tiles + t) * kTileRows;
-      Sums& sums = scratch.sums[turn];
-      Step step;
-      step.tiles = pass.tiles - t < 2 ? 1 : 2;
-      step.a = scratch.a + at;
-      step.d = unit + kUnitK / kSlabK * kFormat.slab_bytes + kFormat.scale_bytes;
-      step.sums = &sums;
-      step.acc = scratch.acc[t * kTileRows];
-      const std::byte* x0 = args.x.data + pass.row_of_tile(t) * row_bytes + kUnitK * block;
-      if (step.tiles == 2) {
-        const std::byte* x1 = args.x.data + pass.row_of_tile(t + 1) * row_bytes + kUnitK * block;
-        if constexpr (kFormat.has_min) multiply_mins<2>(scratch.min_sums[at], scratch.planes, sums);
-        multiply<T, 2>(x0, x1, row_bytes, scratch.planes, sums, before, pass.height);
+      const Step step{.a = scratch.a + at,
+                      .d = unit + kUnitK / kSlabK * kFormat.slab_bytes + kFormat.scale_bytes,
+                      .sums = &scratch.sums[slot],
+                      .acc = scratch.acc[t * kTileRows]};
+      slot = slot == 2 ? 0 : slot + 1;
+      const std::byte* x = args.x.data + pass.row_of_tile(t) * row_bytes + kUnitK * block;
+      if (turn == 0) {
+        multiply<T, 0>(x, row_bytes, scratch.min_sums[at], scratch.planes, *step.sums, before, two_before);
       } else {
-        if constexpr (kFormat.has_min) multiply_mins<1>(scratch.min_sums[at], scratch.planes, sums);
-        multiply<T, 1>(x0, x0, row_bytes, scratch.planes, sums, before, pass.height);
+        multiply<T, 1>(x, row_bytes, scratch.min_sums[at], scratch.planes, *step.sums, before, two_before);
       }
+      two_before = before;
       before = step;
     }
   }
-  for (int quarter = 0; quarter < 4; ++quarter) finish<T>(before, quarter, pass.height);
-
-  store_rows<T>(args, group, pass, scratch.acc);
+  if (turn == 1) {
+    store_sums<T, 0>(before);
+  } else {
+    store_sums<T, 1>(before);
+  }
+  for (int quarter = 0; quarter < 4; ++quarter) finish<T>(two_before, quarter);
+  for (int quarter = 0; quarter < 4; ++quarter) finish<T>(before, quarter);
+  store_rows<T>(args, group, pass, scratch.acc, scratch.outliers);
 }
 
 }  // namespace
@@ -292,10 +309,12 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   const int height = tile_height(args);
   configure_tiles(height, 64);
   Scratch scratch;
+  __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // as scales in gather
   Pass pass;
   pass.height = height;
   while (next_pass(args, pass)) {
     gather<T>(args, pass, scratch);
+    scratch.outliers.collect(args.x, pass.first, pass.last);
     for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
   }
   _tile_release();

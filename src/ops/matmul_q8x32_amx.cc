@@ -3,32 +3,40 @@
 // Each 32-block has a scale of its own, so a tile product covers 32 k only, half of what it could, and its sums leave
 // the tile after each: still faster than vpdpbusd, whose operands all pass through the vector registers. Codes become q
 // as signed bytes, which takes the sums of x out of formats without minima. Rows and passes as in matmul_tiles_amx.h.
+//
+// Four tiles of sums in turn: those of a block are stored two blocks later and added up after one more. Stored at once,
+// they would hold up the loads behind them until the tile unit is done.
 #include <immintrin.h>
 
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
 #include "ops/matmul_tiles_amx.h"
+#include "ops/outlier_columns_avx512.h"
+#include "ops/tile_registers_amx.h"
 
 namespace headrace::amx {
 namespace {
 
 constexpr int kUnitBlocks = kUnitK / kSlabK;
+// Units expanded together: 8 KiB of the L1 cache. With few rows one, so that expanding overlaps the products.
+constexpr int kPanelUnits = 2;
 constexpr int kSlabBytes = kKRows * 64;
 constexpr int64_t kMaxPassBlocks = 32768;  // 256 KiB on the stack
 constexpr int64_t kMaxK = kMaxPassBlocks / kTileRows * kSlabK;
 
 struct Scratch {
-  alignas(64) uint8_t q[kUnitBlocks][kSlabBytes];  ///< a unit of a group, ready to multiply
-  alignas(64) int32_t sums[2][kTileRows][kLanes];  ///< in turn: of this block and of the one before
+  alignas(64) uint8_t q[kPanelUnits * kUnitBlocks][kSlabBytes];  ///< a panel of a group, ready to multiply
+  alignas(64) int32_t sums[2][kTileRows][kLanes];                ///< in turn: of even and of odd blocks
   alignas(64) float acc[kMaxPassRows][kLanes];
+  OutlierColumns<kMaxPassRows, 1> outliers;
   // Of each block, in the order of the tiles' rows:
   alignas(64) float a[kMaxPassBlocks];   ///< scales of the activations
   alignas(64) float as[kMaxPassBlocks];  ///< times the sum of x
 };
 
 template <DType T>
-void expand_unit(const std::byte* unit, int blocks, Scratch& scratch) {
+void expand_unit(const std::byte* unit, int blocks, uint8_t (*q)[kSlabBytes]) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const __m512i offset = _mm512_set1_epi8(static_cast<char>(offset_of(kFormat)));
   for (int b = 0; b < blocks; ++b) {
@@ -37,41 +45,66 @@ void expand_unit(const std::byte* unit, int blocks, Scratch& scratch) {
     expand_slab<T>(unit + b * kFormat.slab_bytes, w);
 #pragma GCC unroll 8
     for (int r = 0; r < kKRows; ++r) {
-      const __m512i q = offset_of(kFormat) != 0 ? _mm512_sub_epi8(w[r], offset) : w[r];
-      _mm512_store_si512(scratch.q[b] + 64 * r, q);
+      _mm512_store_si512(q[b] + 64 * r, offset_of(kFormat) != 0 ? _mm512_sub_epi8(w[r], offset) : w[r]);
     }
   }
-  asm volatile("" ::: "memory");  // loads of tiles do not tell the compiler what they read
 }
 
-/// A tile of rows times a unit. d: of the unit, m after it; a, as: of the tile in the unit's first block, `step` apart.
+/// A tile of rows times the blocks of a panel.
+struct Panel {
+  const std::byte* x;  ///< of the tile's first row and the panel's first block
+  int64_t row_bytes;
+  const uint8_t (*q)[kSlabBytes];
+  const std::byte* unit;  ///< the panel's first
+  int blocks;
+  const float *a, *as;  ///< of the tile in the first block, `step` apart
+  int64_t step;
+  int32_t (*sums)[kTileRows][kLanes];
+};
+
+/// Adds the sums of block `b` to acc.
 template <DType T>
-void multiply_unit(const std::byte* x, int64_t row_bytes, const std::byte* d_at, int blocks, const float* a,
-                   const float* as, int64_t step, Scratch& scratch, float* acc_at) {
-  constexpr bool kHasMin = interleaved_format(T).has_min;
+inline __attribute__((always_inline)) void finish(const Panel& p, int b, __m512* acc) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  const int in_unit = b % kUnitBlocks, rest = p.blocks - (b - in_unit),
+            blocks = rest < kUnitBlocks ? rest : kUnitBlocks;
+  const std::byte* d_at = p.unit + b / kUnitBlocks * kFormat.unit_bytes + blocks * kFormat.slab_bytes;
+  const __m512 d = load_f16(d_at + in_unit * kGroupF16Bytes);
+  const __m512 m = kFormat.has_min ? load_f16(d_at + (blocks + in_unit) * kGroupF16Bytes) : d;
+  const int32_t* sums = p.sums[b % 2][0];
+  const float *a = p.a + b * p.step, *as = p.as + b * p.step;
+#pragma GCC unroll 16
+  for (int r = 0; r < kTileRows; ++r) {
+    const __m512 isum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kLanes));
+    acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(a[r])), isum, acc[r]);
+    if constexpr (kFormat.has_min) acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(as[r]), acc[r]);
+  }
+}
+
+/// What comes with block `b`, b % 4 == tile: its product, the store of block b - 2, the sums of block b - 3.
+template <DType T, int tile>
+inline __attribute__((always_inline)) void multiply_block(const Panel& p, int b, __m512* acc) {
+  if (b < p.blocks) {
+    tile_zero<tile>();
+    tile_load<4>(p.x + kSlabK * b, p.row_bytes);
+    tile_load<6>(p.q[b], 64);
+    tile_dot_ss<tile, 4, 6>();
+  }
+  if (b >= 3) finish<T>(p, b - 3, acc);
+  if (b >= 2 && b - 2 < p.blocks) tile_store<(tile + 2) % 4>(p.sums[b % 2], 64);
+}
+
+template <DType T>
+void multiply_panel(const Panel& p, float* acc_at) {
   __m512 acc[kTileRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kTileRows; ++r) acc[r] = _mm512_load_ps(acc_at + r * kLanes);
-  const auto finish = [&](int b) __attribute__((always_inline)) {
-    const int32_t* sums = scratch.sums[b % 2][0];
-    const __m512 d = load_f16(d_at + b * kGroupF16Bytes);
-    const __m512 m = kHasMin ? load_f16(d_at + (blocks + b) * kGroupF16Bytes) : d;
-#pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
-      const __m512 isum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kLanes));
-      acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(a[b * step + r])), isum, acc[r]);
-      if constexpr (kHasMin) acc[r] = _mm512_fmadd_ps(m, _mm512_set1_ps(as[b * step + r]), acc[r]);
-    }
-  };
-  for (int b = 0; b < blocks; ++b) {
-    _tile_zero(0);
-    _tile_loadd(4, x + kSlabK * b, row_bytes);
-    _tile_loadd(6, scratch.q[b], 64);
-    _tile_dpbssd(0, 4, 6);
-    if (b > 0) finish(b - 1);
-    _tile_stored(0, scratch.sums[b % 2], 64);
+  for (int b = 0; b < p.blocks + 3; b += 4) {
+    multiply_block<T, 0>(p, b, acc);
+    if (b + 1 < p.blocks + 3) multiply_block<T, 1>(p, b + 1, acc);
+    if (b + 2 < p.blocks + 3) multiply_block<T, 2>(p, b + 2, acc);
+    if (b + 3 < p.blocks + 3) multiply_block<T, 3>(p, b + 3, acc);
   }
-  finish(blocks - 1);
 #pragma GCC unroll 16
   for (int r = 0; r < kTileRows; ++r) _mm512_store_ps(acc_at + r * kLanes, acc[r]);
 }
@@ -101,19 +134,31 @@ void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scr
   const int64_t row_bytes = act_row_bytes(args.x.form, k), step = pass.tiles * kTileRows;
   const std::byte* weights = args.w.data + group * (k / kSlabK) * kFormat.unit_step_bytes;
   for (int64_t r = 0; r < step; ++r) _mm512_store_ps(scratch.acc[r], _mm512_setzero_ps());
-  for (int64_t done = 0; done < k; done += kUnitK) {
-    const int64_t rest = (k - done) / kSlabK;
-    const int blocks = static_cast<int>(rest < kUnitBlocks ? rest : kUnitBlocks);
-    const std::byte* unit = weights + done / kSlabK * kFormat.unit_step_bytes;
-    expand_unit<T>(unit, blocks, scratch);
+  const int64_t panel_k = (pass.tiles > 2 ? kPanelUnits : 1) * kUnitK;
+  for (int64_t done = 0; done < k; done += panel_k) {
+    const int64_t rest = (k - done) / kSlabK, first_block = done / kSlabK;
+    const int blocks = static_cast<int>(rest < panel_k / kSlabK ? rest : panel_k / kSlabK);
+    const std::byte* unit = weights + first_block * kFormat.unit_step_bytes;
+    for (int b = 0; b < blocks; b += kUnitBlocks) {
+      expand_unit<T>(unit + b * kFormat.unit_step_bytes, blocks - b < kUnitBlocks ? blocks - b : kUnitBlocks,
+                     scratch.q + b);
+    }
+    asm volatile("" ::: "memory");  // loads of tiles do not tell the compiler what they read
     for (int64_t t = 0; t < pass.tiles; ++t) {
-      const std::byte* x = args.x.data + pass.row_of_tile(t) * row_bytes + done;
-      const int64_t at = done / kSlabK * step + t * kTileRows;
-      multiply_unit<T>(x, row_bytes, unit + blocks * kFormat.slab_bytes, blocks, scratch.a + at, scratch.as + at, step,
-                       scratch, scratch.acc[t * kTileRows]);
+      const int64_t at = first_block * step + t * kTileRows;
+      const Panel panel{.x = args.x.data + pass.row_of_tile(t) * row_bytes + done,
+                        .row_bytes = row_bytes,
+                        .q = scratch.q,
+                        .unit = unit,
+                        .blocks = blocks,
+                        .a = scratch.a + at,
+                        .as = scratch.as + at,
+                        .step = step,
+                        .sums = scratch.sums};
+      multiply_panel<T>(panel, scratch.acc[t * kTileRows]);
     }
   }
-  store_rows<T>(args, group, pass, scratch.acc);
+  store_rows<T>(args, group, pass, scratch.acc, scratch.outliers);
 }
 
 }  // namespace
@@ -132,6 +177,7 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   pass.height = height;
   while (next_pass(args, pass)) {
     gather(args, pass, scratch);
+    scratch.outliers.collect(args.x, pass.first, pass.last);
     for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
   }
   _tile_release();

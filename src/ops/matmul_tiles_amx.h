@@ -4,6 +4,7 @@
 
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
+#include "ops/outlier_columns_avx512.h"
 #include "ops/tile_config_amx.h"
 
 /// What the AMX products of interleaved weights share: passes over rows, tiles of rows within a pass, the registers'
@@ -62,16 +63,17 @@ inline bool next_pass(const MatmulArgs& args, Pass& pass) {
 
 /// The rows of a group from their accumulators, kTileRows to a tile, to y.
 template <DType T>
-void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, const float (*acc)[kLanes]) {
+void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, const float (*acc)[kLanes],
+                OutlierColumns<kMaxPassRows, 1>& outliers) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
-  const int64_t k = args.w.k, row_bytes = act_row_bytes(args.x.form, k);
-  const std::byte* outliers = args.x.data + act_outlier_offset(args.x.form, k);
+  const int64_t k = args.w.k;
   const std::byte* weights = args.w.data + group * (k / kFormat.block_elems) * kFormat.unit_step_bytes;
+  outliers.template decode<T>(0, weights, k);
   for (int64_t t = 0; t < pass.tiles; ++t) {
     for (int r = 0; r < pass.height; ++r) {
       const int64_t row = pass.row_of_tile(t) + r;
       const __m512 sum = _mm512_load_ps(acc[t * kTileRows + r]);
-      store(args, group, row, add_outliers<T>(weights, k, outliers + row * row_bytes, sum));
+      store(args, group, row, outliers.template add<T>(0, weights, k, row - pass.first, sum));
     }
   }
 }
