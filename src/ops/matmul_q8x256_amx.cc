@@ -22,6 +22,7 @@
 namespace headrace::amx {
 namespace {
 
+constexpr int64_t kLeastRows = 5;  // below, vpdpbusd is faster
 constexpr int kTilesOfUnit = kUnitK / 64;
 constexpr int64_t kMaxPassUnits = 4096;  // rows times super-blocks: 272 KiB of scales and sums on the stack
 constexpr int64_t kMaxK = kMaxPassUnits / kTileRows * kUnitK;
@@ -302,7 +303,7 @@ void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scr
 
 template <DType T>
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
-  if (args.x.rows < kMinRows || args.x.k > kMaxK) {
+  if (args.x.rows < kLeastRows || args.x.k > kMaxK) {
     avx512::matmul_interleaved<T>(args, groups);
     return;
   }

@@ -16,8 +16,6 @@
 namespace headrace::amx {
 namespace {
 
-// Below, vpdpbusd is faster: a tile product takes as long for few rows, and expanding does not pay.
-constexpr int64_t kMinRows = 12;
 constexpr int kTileRows = 16;
 constexpr int kTileBytes = 1024;
 constexpr int kLanes = 16;
