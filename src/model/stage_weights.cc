@@ -40,14 +40,11 @@ class StageWeights::Loader {
   }
 
   /// The matrix `base`.weight, packed by its recipe, with `base`.bias where `biased`.
-  Linear linear(const std::string& base, bool biased) {
-    const std::string name = base + ".weight";
-    const TensorView from = source(require(name));
-    Linear out;
-    out.recipe = recipe(name, from.dtype);
-    out.w = pack(from, out.recipe->layout);
-    if (biased) out.bias = vector(base + ".bias");
-    return out;
+  Linear linear(const std::string& base, bool biased) { return linear(base, biased, matmul_recipe); }
+  Linear output() { return linear("output", false, output_recipe); }
+  /// The output projection on the embedding's table.
+  Linear tied_output(const std::string& name, const WeightView& table) {
+    return {.w = table, .bias = nullptr, .recipe = recipe(name, table.dtype, output_recipe)};
   }
 
   /// The embedding's table: in the layout that the tied output projection wants, else as in the file.
@@ -55,16 +52,28 @@ class StageWeights::Loader {
     const TensorView from = source(require(name));
     if (find_format(from.dtype) == nullptr) unsupported(name, from.dtype);
     const bool shared = to_.units_.output && spec_.tied_output;
-    return pack(from, shared ? recipe(name, from.dtype)->layout : WeightLayout::kRows);
+    return pack(from, shared ? recipe(name, from.dtype, output_recipe)->layout : WeightLayout::kRows);
   }
 
-  const MatmulRecipe* recipe(const std::string& name, DType dtype) {
-    const MatmulRecipe* found = matmul_recipe(numerics_, dtype);
+ private:
+  using RecipeOf = const MatmulRecipe* (*)(Numerics, DType) noexcept;
+
+  Linear linear(const std::string& base, bool biased, RecipeOf recipe_of) {
+    const std::string name = base + ".weight";
+    const TensorView from = source(require(name));
+    Linear out;
+    out.recipe = recipe(name, from.dtype, recipe_of);
+    out.w = pack(from, out.recipe->layout);
+    if (biased) out.bias = vector(base + ".bias");
+    return out;
+  }
+
+  const MatmulRecipe* recipe(const std::string& name, DType dtype, RecipeOf recipe_of) {
+    const MatmulRecipe* found = recipe_of(numerics_, dtype);
     if (found == nullptr || !backend_.has_matmul(dtype, found->layout)) unsupported(name, dtype);
     return found;
   }
 
- private:
   const TensorSpec& require(const std::string& name) const {
     const TensorSpec* tensor = spec_.find_tensor(name);
     HR_CHECK(tensor != nullptr, "architecture ", spec_.name, " lists no tensor ", name);
@@ -157,9 +166,9 @@ StageWeights::StageWeights(Backend& backend, ComputePool& pool, const ModelFiles
   if (units.output) {
     output_norm_ = loader.vector("output_norm.weight");
     if (spec.tied_output) {
-      output_ = {.w = embedding_, .bias = nullptr, .recipe = loader.recipe(embedding_name, embedding_.dtype)};
+      output_ = loader.tied_output(embedding_name, embedding_);
     } else {
-      output_ = loader.linear("output", false);
+      output_ = loader.output();
     }
   }
 }

@@ -66,7 +66,7 @@ std::string_view act_form_name(ActForm form) noexcept {
 int64_t act_scale_offset(ActForm form, int64_t k) noexcept { return form == ActForm::kF32 ? 0 : pad64(k); }
 
 int64_t act_sum_offset(ActForm form, int64_t k) noexcept {
-  return form == ActForm::kF32 ? 0 : act_scale_offset(form, k) + pad64(k / act_block(form) * 4);
+  return form == ActForm::kF32 ? 0 : act_scale_offset(form, k) + pad64((k + act_block(form) - 1) / act_block(form) * 4);
 }
 
 int64_t act_outlier_offset(ActForm form, int64_t k) noexcept {
@@ -95,9 +95,9 @@ void quantize(const QuantizeArgs& args, RowRange rows) noexcept {
     auto* q = reinterpret_cast<int8_t*>(out);
     auto* scale = reinterpret_cast<float*>(out + act_scale_offset(form, k));
     auto* sum = reinterpret_cast<int16_t*>(out + act_sum_offset(form, k));
-    for (int64_t b = 0; b < k / block; ++b) {
-      quantize_block(args.x + r * k, b * block, block, act_sum_block(form), q + b * block, scale + b,
-                     sum + b * sums_a_block, outliers);
+    for (int64_t b = 0; b * block < k; ++b) {
+      quantize_block(args.x + r * k, b * block, std::min(block, k - b * block), act_sum_block(form), q + b * block,
+                     scale + b, sum + b * sums_a_block, outliers);
     }
     store_le(out + outliers_at, outliers.count);
   }

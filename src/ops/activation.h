@@ -13,7 +13,7 @@ namespace headrace {
 enum class ActForm : uint8_t {
   kF32,     ///< as they are
   kQ8x32,   ///< int8 with one f32 scale per 32 values
-  kQ8x256,  ///< int8 with one f32 scale per 256 values
+  kQ8x256,  ///< int8 with one f32 scale per 256 values, the last block shorter where k is no multiple of 256
   kBf16,    ///< rounded to bf16
 };
 inline constexpr int kNumActForms = 4;
@@ -24,7 +24,7 @@ inline constexpr std::array kRoundedActForms{ActForm::kQ8x32, ActForm::kQ8x256, 
 /// Rows of activations in one form. A row of k values is one record of act_row_bytes(form, k) bytes:
 ///   kF32     f32 x[k], so that any contiguous f32 matrix is one
 ///   kQ8x32   int8 q[k] | f32 scale[k / 32] | int16 sum[k / 32] | outliers    sum: of the 32 q's;   k % 32 == 0
-///   kQ8x256  int8 q[k] | f32 scale[k / 256] | int16 sum[k / 16] | outliers   sum: of the 16 q's;   k % 256 == 0
+///   kQ8x256  int8 q[k] | f32 scale[ceil(k / 256)] | int16 sum[k / 16] | outliers  sum: of the 16 q's;  k % 32 == 0
 ///   kBf16    bf16 x[k] | zeros, at least to a multiple of 32 values, and to an odd number of 64-byte lines, so that
 ///            rows do not meet in one set of the L1 cache
 /// In the rounded forms `data` is 64-byte aligned. In the quantised ones each part begins at a multiple of 64 bytes
@@ -55,7 +55,7 @@ inline constexpr int64_t kOutlierHeadBytes = 8;
 inline constexpr int32_t kOutlierFactor = 8;
 
 /// Rounds f32 rows to a quantised form. Items: rows.
-/// Recipe "q8 v1", for each block of B = 32 or 256 values:
+/// Recipe "q8 v1", for each block of B values, 32 or 256 (of kQ8x256 the last one what is left):
 ///   sum = |x| over 16 chains (i mod 16, each from 0, in order), joined by the tree of matmul.h; limit = sum * (8 / B);
 ///   values with |x| > limit are outliers: their q is 0, and they are listed as they are;
 ///   amax = max |x| of the others; scale = amax / 127 (one f32 division); inv = amax > 0 ? 127 / amax : 0;

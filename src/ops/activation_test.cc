@@ -37,7 +37,7 @@ void expect_matches_reference(QuantizeFn fn, QuantizeFn reference, ActForm form,
     int kind = 0;
     for (const Rows& x : awkward_rows(k, label.seed)) {
       CaseLabel here = label;
-      here.shape = cat("k ", k, ", kind ", kind++);
+      here.shape = cat(label.shape, " k ", k, ", kind ", kind++);
       expect_bit_equal(here, quantize(fn, form, x).span(), quantize(reference, form, x).span());
     }
   }
@@ -48,12 +48,13 @@ OP_TEST(Quantize32, MatchesReference, kQuantizeQ8x32) {
 }
 OP_TEST(Quantize256, MatchesReference, kQuantizeQ8x256) {
   expect_matches_reference(fn(), reference(), ActForm::kQ8x256, 256, label(""));
+  expect_matches_reference(fn(), reference(), ActForm::kQ8x256, 32, label("last block short"));
 }
 
 /// scale * q is within half a step of x, plus what the roundings of inv, of x * inv and of scale move it: 4 half-ulps
 /// of amax. The sums are those of the q's.
 void expect_close_to_input(QuantizeFn fn, ActForm form, int64_t block, int64_t sum_block) {
-  const Rows x = random_rows({.rows = 4, .dim = 1024, .low = -5, .high = 3, .seed = test_seed()});
+  const Rows x = random_rows({.rows = 4, .dim = 1120, .low = -5, .high = 3, .seed = test_seed()});
   const AlignedBytes out = quantize(fn, form, x);
   for (int64_t r = 0; r < x.rows(); ++r) {
     const std::byte* row = out.data() + r * act_row_bytes(form, x.dim());
@@ -116,6 +117,7 @@ TEST(ActForm, SizesAndPlaces) {
   EXPECT_EQ(act_outlier_offset(ActForm::kQ8x32, 96), 256);
   EXPECT_EQ(act_row_bytes(ActForm::kQ8x32, 96), 256 + 128);  // 8 bytes, then at most 12 outliers of 8
   EXPECT_EQ(act_outlier_offset(ActForm::kQ8x256, 512), 512 + 64 + 64);
+  EXPECT_EQ(act_sum_offset(ActForm::kQ8x256, 4384), 4416 + 128);  // 18 scales
   EXPECT_EQ(act_form_name(ActForm::kQ8x256), "q8x256");
 }
 

@@ -23,9 +23,13 @@ namespace headrace {
 ///   isum = sum_s scale_s * (sum over sub-block s of q * x), exact int32;  acc = fma(d * a, f32(isum), acc);
 ///   formats with mins: msum = sum_s min_s * (sum of x in s), exact;  acc = fma(-(dmin * a), f32(msum), acc), after it.
 ///
-/// The int8 recipes then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with w = d * q + m
-/// (d * q in formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats without mins), each
-/// operation rounded.
+/// Recipe "r8x256 v1" (kRequant16, kQ8x256; the types of both): weights become w8 * r, an int8 and one scale for a unit
+/// of 256 k (requant.h). For each unit in order
+///   isum = sum w8 * x, exact int32;  acc = fma(r * a, f32(isum), acc).
+///
+/// The int8 recipes then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with the type's own weight
+/// w = d * q + m (d * q in formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats without
+/// mins), each operation rounded.
 ///
 /// Recipe "bf16x32 v1" (kBf16Pairs16, kBf16; BF16, and F16 whose weights are then rounded to bf16): acc = +0; for each 32
 /// values of k in order, zeros after the last:

@@ -30,9 +30,10 @@ int sum_lanes(__m256i v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
-/// Rounds block [first, first + block) of row x; adds up each `sum_block` of its q's.
-template <int64_t block, int64_t sum_block>
-void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int16_t* sum, OutlierList& outliers) {
+/// Rounds block [first, first + block) of row x, at most `most_values`; adds up each `sum_block` of its q's.
+template <int64_t most_values, int64_t sum_block>
+void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, float* scale, int16_t* sum,
+                    OutlierList& outliers) {
   x += first;
   __m256 most = _mm256_setzero_ps(), total[2] = {most, most};
   for (int64_t i = 0; i < block; i += kLanes) {
@@ -45,9 +46,9 @@ void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int1
   float amax = max_lane(most);
   const float limit =
       sum_lanes16(total[0], total[1]) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
-  float kept[block];
+  float kept[most_values];
   if (amax > limit) {
-    amax = take_outliers<block>(x, first, limit, kept, outliers);
+    amax = take_outliers(x, first, block, limit, kept, outliers);
     x = kept;
   }
   *scale = amax / 127.0f;

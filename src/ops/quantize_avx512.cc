@@ -16,9 +16,10 @@ __m512i round_lanes(const float* x, __m512 inv) {
   return _mm512_maskz_cvtps_epi32(_mm512_cmp_ps_mask(t, t, _CMP_ORD_Q), clamped);
 }
 
-/// Rounds block [first, first + block) of row x; adds up each `sum_block` of its q's.
-template <int64_t block, int64_t sum_block>
-void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int16_t* sum, OutlierList& outliers) {
+/// Rounds block [first, first + block) of row x, at most `most_values`; adds up each `sum_block` of its q's.
+template <int64_t most_values, int64_t sum_block>
+void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, float* scale, int16_t* sum,
+                    OutlierList& outliers) {
   x += first;
   __m512 most = _mm512_setzero_ps(), total = most;
   for (int64_t i = 0; i < block; i += kLanes) {
@@ -29,9 +30,9 @@ void quantize_block(const float* x, int64_t first, int8_t* q, float* scale, int1
   }
   float amax = _mm512_reduce_max_ps(most);
   const float limit = sum_lanes16(total) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
-  float kept[block];
+  float kept[most_values];
   if (amax > limit) {
-    amax = take_outliers<block>(x, first, limit, kept, outliers);
+    amax = take_outliers(x, first, block, limit, kept, outliers);
     x = kept;
   }
   *scale = amax / 127.0f;

@@ -30,8 +30,8 @@ class OutlierList {
 
 /// Lists the values of a block above the limit and copies the block to `kept` with zeros in their places. Returns the
 /// largest magnitude that is left.
-template <int64_t block>
-[[gnu::noinline]] float take_outliers(const float* x, int64_t first, float limit, float* kept, OutlierList& outliers) {
+[[gnu::noinline]] inline float take_outliers(const float* x, int64_t first, int64_t block, float limit, float* kept,
+                                             OutlierList& outliers) {
   float amax = 0;
   for (int64_t i = 0; i < block; ++i) {
     const float a = __builtin_fabsf(x[i]);
@@ -46,15 +46,15 @@ template <int64_t block>
   return amax;
 }
 
-/// Writes the records of `rows`: the blocks by quantize_block(row, first value, q, scale, sum, outliers), zeros between
-/// the parts, the outliers' count.
+/// Writes the records of `rows`: the blocks by quantize_block(row, first value, values, q, scale, sum, outliers), zeros
+/// between the parts, the outliers' count.
 template <int64_t block, int64_t sum_block, class QuantizeBlock>
 void quantize_rows(const QuantizeArgs& args, RowRange rows, QuantizeBlock quantize_block) {
   const ActForm form = args.y.form;
   const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
   const int64_t scale_at = act_scale_offset(form, k), sum_at = act_sum_offset(form, k);
   const int64_t outliers_at = act_outlier_offset(form, k);
-  const int64_t num_blocks = k / block, num_sums = k / sum_block;
+  const int64_t num_blocks = (k + block - 1) / block, num_sums = k / sum_block;
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     std::byte* out = args.y.data + r * row_bytes;
     auto* q = reinterpret_cast<int8_t*>(out);
@@ -62,7 +62,9 @@ void quantize_rows(const QuantizeArgs& args, RowRange rows, QuantizeBlock quanti
     auto* sum = reinterpret_cast<int16_t*>(out + sum_at);
     OutlierList outliers(out + outliers_at);
     for (int64_t b = 0; b < num_blocks; ++b) {
-      quantize_block(args.x + r * k, b * block, q + b * block, scale + b, sum + b * (block / sum_block), outliers);
+      const int64_t values = k - b * block < block ? k - b * block : block;
+      quantize_block(args.x + r * k, b * block, values, q + b * block, scale + b, sum + b * (block / sum_block),
+                     outliers);
     }
     for (std::byte* p = out + k; p < out + scale_at; ++p) *p = std::byte{0};
     for (std::byte* p = out + scale_at + num_blocks * 4; p < out + sum_at; ++p) *p = std::byte{0};

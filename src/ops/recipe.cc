@@ -15,6 +15,8 @@ constexpr MatmulRecipe kQ8x32{
     .name = "q8x32", .version = 1, .layout = WeightLayout::kInterleaved16, .act = ActForm::kQ8x32};
 constexpr MatmulRecipe kQ8x256{
     .name = "q8x256", .version = 1, .layout = WeightLayout::kInterleaved16, .act = ActForm::kQ8x256};
+constexpr MatmulRecipe kR8x256{
+    .name = "r8x256", .version = 1, .layout = WeightLayout::kRequant16, .act = ActForm::kQ8x256};
 constexpr MatmulRecipe kBf16x32{
     .name = "bf16x32", .version = 1, .layout = WeightLayout::kBf16Pairs16, .act = ActForm::kBf16};
 
@@ -37,16 +39,25 @@ const MatmulRecipe* layout_recipe(WeightLayout layout, DType dtype) noexcept {
   if (layout == WeightLayout::kBf16Pairs16) return has_bf16_pairs_layout(dtype) ? &kBf16x32 : nullptr;
   const InterleavedFormat* format = find_interleaved(dtype);
   if (format == nullptr) return nullptr;
+  if (layout == WeightLayout::kRequant16) return &kR8x256;
   return format->block_elems == kSlabK ? &kQ8x32 : &kQ8x256;
 }
 
 const MatmulRecipe* matmul_recipe(Numerics numerics, DType dtype) noexcept {
   if (numerics != Numerics::kExact) {
-    if (has_interleaved_layout(dtype)) return layout_recipe(WeightLayout::kInterleaved16, dtype);
+    if (has_interleaved_layout(dtype)) {
+      const bool fastest = numerics == Numerics::kFastest;
+      return layout_recipe(fastest ? WeightLayout::kRequant16 : WeightLayout::kInterleaved16, dtype);
+    }
     const bool rounds_weights = dtype != DType::kBF16;
     if (has_bf16_pairs_layout(dtype) && (numerics == Numerics::kFastest || !rounds_weights)) return &kBf16x32;
   }
   return layout_recipe(WeightLayout::kRows, dtype);
+}
+
+const MatmulRecipe* output_recipe(Numerics numerics, DType dtype) noexcept {
+  const bool for_many_rows = numerics == Numerics::kFastest && has_interleaved_layout(dtype);
+  return matmul_recipe(for_many_rows ? Numerics::kPortable : numerics, dtype);
 }
 
 std::string recipe_text(const MatmulRecipe& recipe) { return cat(recipe.name, " v", recipe.version); }

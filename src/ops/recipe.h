@@ -22,13 +22,15 @@ inline constexpr std::array kAllNumerics{Numerics::kExact, Numerics::kPortable, 
 
 /// How the products with one matrix are made: never chosen by timing, the same for one row and for a thousand.
 struct MatmulRecipe {
-  std::string_view name;  ///< "f32-lanes16", "q8x32", "q8x256", "bf16x32"
+  std::string_view name;  ///< "f32-lanes16", "q8x32", "q8x256", "r8x256", "bf16x32"
   int version = 1;
   WeightLayout layout = WeightLayout::kRows;
   ActForm act = ActForm::kF32;
 };
 /// The recipe of weights of `dtype`. nullptr where no product with such weights exists (integers, F64).
 [[nodiscard]] const MatmulRecipe* matmul_recipe(Numerics numerics, DType dtype) noexcept;
+/// The same for the output projection, which only rows that are sampled get: no recipe for many rows.
+[[nodiscard]] const MatmulRecipe* output_recipe(Numerics numerics, DType dtype) noexcept;
 /// The recipe of products with weights of `dtype` in `layout`; nullptr where there are none.
 [[nodiscard]] const MatmulRecipe* layout_recipe(WeightLayout layout, DType dtype) noexcept;
 /// "q8x256 v1"
