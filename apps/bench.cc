@@ -19,6 +19,7 @@ struct BenchSettings {
   std::string model;
   std::vector<int32_t> prompts{512};
   std::vector<int32_t> generate{64};
+  std::vector<int32_t> depths{0};
   std::vector<int32_t> rows{1};
   std::vector<int32_t> threads;
   int32_t repetitions = 5;
@@ -35,13 +36,12 @@ struct BenchResult {
 CommandLine bench_command_line(BenchSettings& s) {
   std::vector<Option> loading;
   for (const Option& option : load_flags(s.load)) {
-    if (option.name == "isa" || option.name == "numerics") loading.push_back(option);
+    if (option.name == "isa" || option.name == "numerics" || option.name == "kv-cache-dtype") loading.push_back(option);
   }
   return CommandLine(
       "headrace bench",
       "Measures tokens per second. As in llama-bench: ppN reads a prompt of N tokens, tgN generates N tokens one by "
-      "one "
-      "from an empty context; the first run of each is not counted.",
+      "one; the first run of each is not counted.",
       {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
       {{"What (each combination is measured)",
         {{.name = "prompt",
@@ -54,6 +54,11 @@ CommandLine bench_command_line(BenchSettings& s) {
           .target = &s.generate,
           .range = {.min = 0, .max = 1 << 24},
           .help = "tokens to generate; 0: none"},
+         {.name = "depth",
+          .letter = 'd',
+          .target = &s.depths,
+          .range = {.min = 0, .max = 1 << 24},
+          .help = "tokens of context before those that are generated"},
          {.name = "rows", .target = &s.rows, .range = {.min = 1, .max = 4096}, .help = "sequences side by side"},
          {.name = "threads",
           .letter = 't',
@@ -80,10 +85,12 @@ std::vector<BenchCase> bench_cases(const BenchSettings& s) {
   std::vector<BenchCase> cases;
   for (const int32_t rows : s.rows) {
     for (const int32_t n : s.prompts) {
-      if (n > 0) cases.push_back({BenchCase::Kind::kPrompt, n, rows});
+      if (n > 0) cases.push_back({BenchCase::Kind::kPrompt, n, rows, 0});
     }
     for (const int32_t n : s.generate) {
-      if (n > 0) cases.push_back({BenchCase::Kind::kGenerate, n, rows});
+      for (const int32_t depth : s.depths) {
+        if (n > 0) cases.push_back({BenchCase::Kind::kGenerate, n, rows, depth});
+      }
     }
   }
   if (cases.empty()) throw Error(ErrorCode::kInvalidArgument, "nothing to measure: -p and -n are both 0");
@@ -94,7 +101,7 @@ EngineConfig bench_config(const BenchSettings& s, const std::vector<BenchCase>& 
   EngineConfig config = engine_config(s.load);
   config.threads = threads;
   for (const BenchCase& bench : cases) {
-    const int32_t length = bench.tokens + (bench.kind == BenchCase::Kind::kGenerate ? 1 : 0);
+    const int32_t length = bench_length(bench, s.repetitions);
     config.max_model_len = std::max(config.max_model_len, length);
     config.max_num_seqs = std::max(config.max_num_seqs, bench.rows);
   }
@@ -109,10 +116,10 @@ double spread(const std::vector<double>& rates) {
 
 void print_markdown_head(const Engine& engine, const BenchSettings& s, const EngineConfig& config) {
   fmt::print("{}; {}, {} usable CPUs\n\n", version_text(), cpu_model_name(), usable_cpus());
-  fmt::print("{}: {}, {:.2f} MB in the file, {:.2f} MB packed; numerics {}, isa {}; median of {} runs\n\n", s.model,
-             engine.spec().name, static_cast<double>(engine.file_bytes()) / 1e6,
-             static_cast<double>(engine.packed_bytes()) / 1e6, numerics_name(config.numerics), isa_name(config.isa),
-             s.repetitions);
+  fmt::print("{}: {}, {:.2f} MB in the file, {:.2f} MB packed; numerics {}, KV {}, isa {}; median of {} runs\n\n",
+             s.model, engine.spec().name, static_cast<double>(engine.file_bytes()) / 1e6,
+             static_cast<double>(engine.packed_bytes()) / 1e6, numerics_name(config.numerics),
+             kv_dtype_name(engine.kv_dtype()), isa_name(config.isa), s.repetitions);
   fmt::print("| threads | rows | test | tok/s | (max-min)/median |\n|---:|---:|---|---:|---:|\n");
 }
 
@@ -132,6 +139,7 @@ nlohmann::ordered_json json_of(const Engine& engine, const BenchSettings& s, con
                               {"file_bytes", engine.file_bytes()},
                               {"packed_bytes", engine.packed_bytes()},
                               {"numerics", numerics_name(config.numerics)},
+                              {"kv_cache_dtype", kv_dtype_name(engine.kv_dtype())},
                               {"isa", isa_name(config.isa)},
                               {"results", nlohmann::ordered_json::array()}};
   for (const BenchResult& r : results) {
@@ -139,6 +147,7 @@ nlohmann::ordered_json json_of(const Engine& engine, const BenchSettings& s, con
     json["results"].push_back({{"test", bench_name(r.bench)},
                                {"threads", r.threads},
                                {"rows", r.bench.rows},
+                               {"depth", r.bench.depth},
                                {"tokens_per_second", median(r.rates)},
                                {"min", least},
                                {"max", most},

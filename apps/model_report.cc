@@ -73,7 +73,7 @@ Json kv_of(const Engine& engine) {
   Json groups = Json::array();
   int64_t total = 0;
   for (const CacheGroupSpec& group : engine.spec().cache_groups) {
-    const int64_t bytes = kv_bytes_per_token(engine.spec(), group, dtype_info(engine.kv_dtype()).block_bytes);
+    const int64_t bytes = kv_bytes_per_token(engine.spec(), group, engine.kv_dtype());
     groups.push_back({{"window", group.window}, {"layers", group.layers.size()}, {"bytes_per_token", bytes}});
     total += bytes;
   }

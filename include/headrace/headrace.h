@@ -14,11 +14,12 @@ namespace headrace {
 
 /// How a model is loaded. Empty and 0 mean: choose.
 struct LoadOptions {
-  std::string isa = {};               ///< "ref", "avx2", "avx512", "amx"
-  std::string numerics = "portable";  ///< "portable", "fastest" or "exact"
-  int threads = 0;                    ///< 0: one for each usable CPU
-  int32_t max_model_len = 0;          ///< longest sequence in tokens; 0: the model's own, as far as memory allows
-  std::string chat_template = {};     ///< text of a template to use in place of the model's
+  std::string isa = {};                 ///< "ref", "avx2", "avx512", "amx"
+  std::string numerics = "portable";    ///< "portable", "fastest" or "exact"
+  std::string kv_cache_dtype = "auto";  ///< "f32", "f16", "bf16", "int8"; "auto": what suits weights and numerics
+  int threads = 0;                      ///< 0: one for each usable CPU
+  int32_t max_model_len = 0;            ///< longest sequence in tokens; 0: the model's own, as far as memory allows
+  std::string chat_template = {};       ///< text of a template to use in place of the model's
   std::function<void(double)> on_progress = {};  ///< share of the weights that is packed, 0 to 1
 };
 

@@ -46,10 +46,16 @@ EngineConfig engine_config(const LoadOptions& options) {
     throw Error(ErrorCode::kInvalidArgument,
                 cat("numerics: '", printable(options.numerics), "' is not one of: portable, exact"));
   }
+  const std::optional<DType> kv_dtype = parse_kv_dtype(options.kv_cache_dtype);
+  if (!kv_dtype && options.kv_cache_dtype != "auto") {
+    throw Error(ErrorCode::kInvalidArgument, cat("kv_cache_dtype: '", printable(options.kv_cache_dtype),
+                                                 "' is not one of: auto, f32, f16, bf16, int8"));
+  }
   if (options.threads < 0) throw Error(ErrorCode::kInvalidArgument, cat("threads: ", options.threads));
   EngineConfig config;
   config.isa = choose_isa(options.isa);
   config.numerics = *numerics;
+  config.kv_dtype = kv_dtype;
   config.threads = options.threads > 0 ? options.threads : usable_cpus();
   config.max_model_len = options.max_model_len;
   return config;

@@ -18,11 +18,15 @@ const TensorSpec* ArchSpec::find_tensor(std::string_view tensor_name) const noex
   return found == tensors.end() ? nullptr : &*found;
 }
 
-int64_t kv_bytes_per_token(const ArchSpec& spec, const CacheGroupSpec& group, int32_t element_bytes) noexcept {
+int64_t kv_bytes_per_token(const ArchSpec& spec, const CacheGroupSpec& group, DType kv_dtype) noexcept {
   int64_t bytes = 0;
   for (const int32_t layer : group.layers) {
     const AttentionSpec& attention = spec.layers[static_cast<size_t>(layer)].attention;
-    bytes += static_cast<int64_t>(attention.kv_heads) * (attention.head_dim + attention.v_head_dim) * element_bytes;
+    bytes += kv_block_bytes({.dtype = kv_dtype,
+                             .kv_heads = attention.kv_heads,
+                             .head_dim = attention.head_dim,
+                             .v_head_dim = attention.v_head_dim}) /
+             kBlockTokens;
   }
   return bytes;
 }

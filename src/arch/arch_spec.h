@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/kv_layout.h"
 #include "ops/rope.h"
 #include "tensor/tensor.h"
 
@@ -103,9 +104,8 @@ struct ArchSpec {
   [[nodiscard]] const TensorSpec* find_tensor(std::string_view tensor_name) const noexcept;
 };
 
-/// Bytes of keys and values that one token takes in a cache group, at `element_bytes` per element.
-[[nodiscard]] int64_t kv_bytes_per_token(const ArchSpec& spec, const CacheGroupSpec& group,
-                                         int32_t element_bytes) noexcept;
+/// Bytes of keys and values that one token takes in a cache group, in a cache of `kv_dtype`.
+[[nodiscard]] int64_t kv_bytes_per_token(const ArchSpec& spec, const CacheGroupSpec& group, DType kv_dtype) noexcept;
 
 /// Groups the layers by the window of their attention and sets their cache_group.
 void assign_cache_groups(ArchSpec& spec);

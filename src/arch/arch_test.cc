@@ -89,7 +89,7 @@ TEST(Arch, LayersOfTwoWindowsAreTwoGroups) {
   ASSERT_EQ(spec.cache_groups.size(), 2u);
   EXPECT_EQ(spec.cache_groups[0].layers, (std::vector<int32_t>{0, 2}));
   EXPECT_EQ(spec.cache_groups[1].layers, (std::vector<int32_t>{1, 3}));
-  EXPECT_EQ(kv_bytes_per_token(spec, spec.cache_groups[1], 2), 2 * 2 * (16 + 16) * 2);
+  EXPECT_EQ(kv_bytes_per_token(spec, spec.cache_groups[1], DType::kF16), 2 * 2 * (16 + 16) * 2);
 }
 
 TEST(Arch, ShardsTileEveryTensor) {

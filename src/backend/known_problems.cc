@@ -131,19 +131,13 @@ std::vector<int32_t> ramp(int64_t count, int32_t first, int32_t step) {
 std::vector<std::byte> slab(const KvLayout& layout, int64_t blocks) {
   Generator random(7);
   std::vector<std::byte> bytes(static_cast<size_t>(blocks * kv_block_bytes(layout)));
-  if (layout.dtype == DType::kF16) {
-    for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
-      const uint16_t half = f32_to_f16(random.value());
-      bytes[i] = static_cast<std::byte>(half & 0xffu);
-      bytes[i + 1] = static_cast<std::byte>(half >> 8);
-    }
-    return bytes;
-  }
-  HR_CHECK(layout.dtype == DType::kF32, "a KV cache of ", dtype_name(layout.dtype));
-  for (size_t i = 0; i + 3 < bytes.size(); i += 4) {
-    const auto bits = std::bit_cast<std::array<std::byte, 4>>(random.value());
-    std::copy(bits.begin(), bits.end(), bytes.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+  const int64_t rows = blocks * kBlockTokens;
+  const std::vector<float> k = random.values(rows * layout.kv_heads * layout.head_dim);
+  const std::vector<float> v = random.values(rows * layout.kv_heads * layout.v_head_dim);
+  const std::vector<int32_t> slots = ramp(rows, 0, 1);
+  kKvWrite.reference().fn(
+      {.layout = layout, .k = k.data(), .v = v.data(), .slots = slots.data(), .slab = bytes.data(), .rows = rows},
+      {0, rows});
   return bytes;
 }
 
@@ -292,7 +286,7 @@ KnownProblem<KvWriteArgs> kv_write_problem(ProblemMemory& memory, ProblemSize si
 KnownProblem<AttentionArgs> attention_problem(ProblemMemory& memory, ProblemSize size, DType kv_dtype, int32_t window) {
   const KvLayout layout{.dtype = kv_dtype,
                         .kv_heads = 2,
-                        .head_dim = static_cast<int32_t>(20 * size.widths),
+                        .head_dim = static_cast<int32_t>(32 * size.widths),
                         .v_head_dim = static_cast<int32_t>(12 * size.widths)};
   constexpr int32_t kHeads = 4;
   constexpr int32_t kBlocks = 5;
@@ -300,9 +294,10 @@ KnownProblem<AttentionArgs> attention_problem(ProblemMemory& memory, ProblemSize
   // All rows share one table of blocks, which come again and again: the slab stays small.
   std::vector<int32_t> table = ramp(kLastPos / kBlockTokens + 1, 0, 3);
   for (int32_t& block : table) block %= kBlocks;
-  std::vector<int32_t> positions = ramp(size.rows, 0, 7);
-  positions.back() = kLastPos;
-  for (int32_t& pos : positions) pos = std::min(pos, kLastPos);
+  // A row that sees little, then rows that follow each other to the last position.
+  std::vector<int32_t> positions = ramp(size.rows, kLastPos + 1 - static_cast<int32_t>(size.rows), 1);
+  for (int32_t& pos : positions) pos = std::max(pos, 0);
+  if (size.rows > 1) positions.front() = 3;
   auto problem = with_output<AttentionArgs>(memory, size.rows * kHeads * layout.v_head_dim * kFloat);
   problem.args = {.layout = layout,
                   .q = place(memory, Generator(10).values(size.rows * kHeads * layout.head_dim)),

@@ -18,7 +18,7 @@ constexpr int64_t kFakedevBytes = int64_t{8} << 30;
 int64_t kv_bytes_per_token(const ArchSpec& spec, DType kv_dtype) {
   int64_t bytes = 0;
   for (const CacheGroupSpec& group : spec.cache_groups) {
-    bytes += kv_bytes_per_token(spec, group, dtype_info(kv_dtype).block_bytes);
+    bytes += kv_bytes_per_token(spec, group, kv_dtype);
   }
   return bytes;
 }
@@ -27,6 +27,26 @@ int32_t blocks_of(int64_t tokens) { return static_cast<int32_t>((tokens + kBlock
 
 }  // namespace
 
+std::optional<DType> parse_kv_dtype(std::string_view name) noexcept {
+  for (const DType dtype : kKvDTypes) {
+    if (kv_dtype_name(dtype) == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::string_view kv_dtype_name(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::kF32:
+      return "f32";
+    case DType::kBF16:
+      return "bf16";
+    case DType::kI8:
+      return "int8";
+    default:
+      return "f16";
+  }
+}
+
 DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec& spec) {
   const auto is_f32 = [&](const TensorSpec& tensor) { return find_spec_tensor(files, tensor).dtype == DType::kF32; };
   const bool f32_weights = std::all_of(spec.tensors.begin(), spec.tensors.end(), is_f32);
@@ -34,7 +54,9 @@ DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec
 }
 
 Engine::Engine(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress)
-    : spec_(make_arch_spec(files)), kv_dtype_(choose_kv_dtype(config.numerics, files, spec_)), pool_(config.threads) {
+    : spec_(make_arch_spec(files)),
+      kv_dtype_(config.kv_dtype ? *config.kv_dtype : choose_kv_dtype(config.numerics, files, spec_)),
+      pool_(config.threads) {
   build_backend(config);
   max_model_len_ = choose_model_len(config);
   build_stages(files, config, progress);

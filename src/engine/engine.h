@@ -20,6 +20,7 @@ enum class BackendKind : uint8_t { kCpu, kFakedev };
 struct EngineConfig {
   Isa isa = Isa::kRef;
   Numerics numerics = Numerics::kPortable;
+  std::optional<DType> kv_dtype{};  ///< of kKvDTypes; none: choose_kv_dtype
   int threads = 1;
   int32_t max_model_len = 0;  ///< tokens of the longest sequence; 0: the model's own, or less if memory is short
   int32_t max_num_seqs = 1;   ///< sequences of max_model_len tokens that the cache has room for
@@ -29,7 +30,12 @@ struct EngineConfig {
   BackendKind backend = BackendKind::kCpu;
 };
 
-/// KV cache type of a model: f32 where results must be exact or the weights themselves are f32, else f16.
+/// "f32", "f16", "bf16", "int8": the names of kKvDTypes on command lines.
+[[nodiscard]] std::string_view kv_dtype_name(DType dtype) noexcept;
+[[nodiscard]] std::optional<DType> parse_kv_dtype(std::string_view name) noexcept;
+
+/// KV cache type of a model for which none is asked: f32 where results must be exact or the weights themselves are f32,
+/// else f16.
 [[nodiscard]] DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec& spec);
 
 /// A model on this machine: stages, executor and composer, driven one step at a time. Threading: one thread.

@@ -48,6 +48,7 @@ std::unique_ptr<Engine> golden_engine(const ModelFiles& files, const GoldenSetup
   EngineConfig config;
   config.isa = setup.isa;
   config.numerics = setup.numerics;
+  config.kv_dtype = setup.kv_dtype;
   config.threads = setup.threads;
   config.max_model_len = static_cast<int32_t>(longest);
   config.max_num_seqs = setup.together ? static_cast<int32_t>(sequences.size()) : 1;

@@ -11,6 +11,7 @@ std::string setup_text(const GoldenSetup& setup) {
   if (setup.chunk_tokens > 0) text += cat(" chunk=", setup.chunk_tokens);
   if (setup.stages > 1) text += cat(" stages=", setup.stages);
   if (setup.together) text += " together";
+  if (setup.kv_dtype) text += cat(" kv=", kv_dtype_name(*setup.kv_dtype));
   if (setup.backend == BackendKind::kFakedev) text += " fakedev";
   return text;
 }

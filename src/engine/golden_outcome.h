@@ -12,9 +12,10 @@ struct GoldenSetup {
   Numerics numerics = Numerics::kPortable;
   Isa isa = Isa::kRef;
   int threads = 1;
-  int32_t chunk_tokens = 0;  ///< prompt tokens in one step; 0: all that fit
-  int32_t stages = 1;        ///< parts that the model is cut into, at most one a layer
-  bool together = false;     ///< all prompts in the same steps
+  int32_t chunk_tokens = 0;         ///< prompt tokens in one step; 0: all that fit
+  int32_t stages = 1;               ///< parts that the model is cut into, at most one a layer
+  bool together = false;            ///< all prompts in the same steps
+  std::optional<DType> kv_dtype{};  ///< none: what the engine chooses
   BackendKind backend = BackendKind::kCpu;
 };
 /// "portable avx512 threads=2 chunk=7"
@@ -32,7 +33,7 @@ struct GoldenOutcome {
   std::string detail = {};                ///< further measures
   Verdict verdict = Verdict::kOk;
   std::string reason = {};  ///< of a failure, or why it was not tried
-  /// Of all logits computed: setups with the same numerics must give the same bits.
+  /// Of all logits computed: setups with the same numerics and KV cache must give the same bits.
   std::optional<uint64_t> logits_hash = {};
 };
 

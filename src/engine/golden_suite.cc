@@ -48,7 +48,7 @@ void GoldenSuite::run_setups(const GoldenItem& item) {
     uint64_t hash;
     std::string setup;
   };
-  std::map<Numerics, First> first_of;
+  std::map<std::pair<Numerics, std::optional<DType>>, First> first_of;
   for (const GoldenSetup& setup : setups_) {
     GoldenOutcome outcome;
     try {
@@ -58,7 +58,8 @@ void GoldenSuite::run_setups(const GoldenItem& item) {
       outcome = outcome_of_error(item.name, setup_text(setup), error);
     }
     if (outcome.logits_hash) {
-      const auto [first, is_new] = first_of.try_emplace(setup.numerics, First{*outcome.logits_hash, outcome.setup});
+      const auto [first, is_new] =
+          first_of.try_emplace({setup.numerics, setup.kv_dtype}, First{*outcome.logits_hash, outcome.setup});
       if (!is_new && first->second.hash != *outcome.logits_hash && outcome.verdict == Verdict::kOk) {
         outcome.verdict = Verdict::kFailed;
         outcome.reason = cat("logits differ in their bits from those of ", first->second.setup);

@@ -70,12 +70,18 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 struct Case {
   std::string model;
   Numerics numerics;
+  std::optional<DType> kv_dtype{};  ///< none: what the engine chooses
 };
 
 class Sameness : public testing::TestWithParam<Case> {
  protected:
   Sameness() : files_(open_model(GetParam().model)) {
-    base_ = {.isa = best_isa(), .numerics = GetParam().numerics, .threads = 1, .max_model_len = 96, .max_num_seqs = 8};
+    base_ = {.isa = best_isa(),
+             .numerics = GetParam().numerics,
+             .kv_dtype = GetParam().kv_dtype,
+             .threads = 1,
+             .max_model_len = 96,
+             .max_num_seqs = 8};
     prompts_ = {prompt_of(37, 1), prompt_of(1, 2), prompt_of(18, 3)};
     Engine engine(files_, base_);
     for (const auto& prompt : prompts_) want_.push_back(run(engine, {prompt})[0]);
@@ -147,6 +153,11 @@ std::vector<Case> cases() {
   for (const std::string& model : models()) {
     for (const Numerics numerics : kAllNumerics) all.push_back({model, numerics});
   }
+  // Caches that are not chosen unasked; the choice covers f32 and f16.
+  for (const DType dtype : {DType::kBF16, DType::kI8}) {
+    all.push_back({kData + "/gguf/qwen2-Q8_0.gguf", Numerics::kPortable, dtype});
+    all.push_back({kData + "/models/mistral", Numerics::kPortable, dtype});
+  }
   return all;
 }
 
@@ -155,7 +166,8 @@ std::string case_name(const testing::TestParamInfo<Case>& info) {
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
-  return cat(name, "_", numerics_name(info.param.numerics));
+  name = cat(name, "_", numerics_name(info.param.numerics));
+  return info.param.kv_dtype ? cat(name, "_", kv_dtype_name(*info.param.kv_dtype)) : name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Sameness, testing::ValuesIn(cases()), case_name);

@@ -12,6 +12,10 @@ std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageUnits& 
   std::vector<KvSlabs::Layer> layers;
   for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
     const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
+    if (layer.attention.head_dim > kMaxHeadDim || layer.attention.v_head_dim > kMaxHeadDim) {
+      throw Error(ErrorCode::kUnsupported, cat("attention heads of ", layer.attention.head_dim, " and ",
+                                               layer.attention.v_head_dim, " components; at most ", kMaxHeadDim));
+    }
     layers.push_back({.layout = {.dtype = config.kv_dtype,
                                  .kv_heads = layer.attention.kv_heads,
                                  .head_dim = layer.attention.head_dim,

@@ -15,7 +15,8 @@ constinit const OpTable<AttentionFn> kAttentionF16{"attention_f16",
 constinit const OpTable<AttentionFn> kAttentionBF16{"attention_bf16",
                                                     {{Isa::kRef, ref::attention_bf16},
                                                      {Isa::kAvx2, HR_X86(avx2::attention_bf16)},
-                                                     {Isa::kAvx512, HR_X86(avx512::attention_bf16)}}};
+                                                     {Isa::kAvx512, HR_X86(avx512::attention_bf16)},
+                                                     {Isa::kAmx, HR_X86(amx::attention_bf16)}}};
 constinit const OpTable<AttentionFn> kAttentionI8{"attention_i8",
                                                   {{Isa::kRef, ref::attention_i8},
                                                    {Isa::kAvx2, HR_X86(avx2::attention_i8)},

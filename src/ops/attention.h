@@ -71,7 +71,7 @@ extern const OpTable<AttentionFn> kAttentionF32;
 extern const OpTable<AttentionFn> kAttentionF16;
 extern const OpTable<AttentionFn> kAttentionBF16;
 extern const OpTable<AttentionFn> kAttentionI8;
-/// The table for a cache type: one of those that is_kv_dtype names.
+/// The table for a cache type: one of kKvDTypes.
 [[nodiscard]] const OpTable<AttentionFn>& attention_table(DType kv_dtype) noexcept;
 
 }  // namespace headrace

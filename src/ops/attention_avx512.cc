@@ -1,33 +1,14 @@
 #include "ops/attention_kernels.h"
 #include "ops/attention_products.h"
+#include "ops/attention_vectors_avx512.h"
 #include "ops/flush_subnormals.h"
-#include "ops/vector_math_avx512.h"
 
 namespace headrace::avx512 {
 namespace {
 
-struct Vectors {
-  using F = __m512;
-  static constexpr int64_t kLanes = 16;
+struct Vectors : AttentionVectors {
   static constexpr int kScoreVecs[kTilePairs + 1] = {0, 8, 4, 4, 4};  // at most 16 chains, of 32 registers
   static constexpr int kValueVecs[kTilePairs + 1] = {0, 8, 8, 4, 4};
-
-  static F zero() { return _mm512_setzero_ps(); }
-  static F set1(float x) { return _mm512_set1_ps(x); }
-  static F load(const float* p) { return _mm512_loadu_ps(p); }
-  static F load(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
-  static void store(float* p, F x) { _mm512_storeu_ps(p, x); }
-  static void store(float* p, F x, int64_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), x); }
-  static F add(F a, F b) { return _mm512_add_ps(a, b); }
-  static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
-  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
-  static F div(F a, F b) { return _mm512_div_ps(a, b); }
-  static F max(F a, F b) { return _mm512_max_ps(a, b); }
-  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-  static F exp(F x) { return exp_f32(x); }
-  static float most(F x) { return _mm512_reduce_max_ps(x); }
-  static float lowest_lane(F x) { return _mm512_cvtss_f32(x); }
-  static float sum16(const F (&chains)[1]) { return sum_lanes16(chains[0]); }
 };
 
 struct F32 {
@@ -74,14 +55,14 @@ struct BF16 {
     return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
   }
   static __m512 rounded(__m512 x) {
-    const __m512i wide = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+    const __m512i wide = _mm512_cvtepu16_epi32(round_to_bf16(x));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
   }
   static __m512 query(__m512 q) { return rounded(q); }
   static __m512 weight(__m512 p) { return rounded(p); }
 };
 /// Two chains a vector: fewer vectors.
-struct PairVectors : Vectors {
+struct PairVectors : AttentionVectors {
   static constexpr int kScoreVecs[kTilePairs + 1] = {0, 4, 4, 2, 2};
   static constexpr int kValueVecs[kTilePairs + 1] = {0, 4, 4, 2, 2};
 };

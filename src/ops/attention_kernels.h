@@ -23,5 +23,8 @@ void attention_f16(const AttentionArgs& a, RowRange items) noexcept;
 void attention_bf16(const AttentionArgs& a, RowRange items) noexcept;
 void attention_i8(const AttentionArgs& a, RowRange items) noexcept;
 }  // namespace avx512
+namespace amx {
+void attention_bf16(const AttentionArgs& a, RowRange items) noexcept;
+}  // namespace amx
 
 }  // namespace headrace

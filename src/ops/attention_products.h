@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kTilePairs = 4;
 constexpr int64_t kDirectPairs = 2 * kTilePairs;
+constexpr int64_t kTileRows = 16;       // what a row sees beyond the others of its tile, it adds up alone
 constexpr int64_t kPairFloats = 16384;  // queries, and sums, of a tile's pairs
 constexpr int64_t kPanelFloats = 8192;  // 32 KiB; or one block, if that is more
 constexpr int64_t kPanelBlocks = 4;
@@ -54,7 +55,7 @@ class VectorAttention {
   static void run(const AttentionArgs& a, RowRange items) {
     Memory memory;
     const int64_t room = largest(whole_vectors(a.layout.head_dim), whole_vectors(a.layout.v_head_dim));
-    for_each_tile(a, items, least(kMaxPairs, kPairFloats / room),
+    for_each_tile(a, items, least(kMaxPairs, kPairFloats / room), kTileRows,
                   [&](const AttentionTile& tile) { VectorAttention(a, tile, memory).attend(); });
   }
 
@@ -267,12 +268,7 @@ class VectorAttention {
     for (int64_t i = rows.begin * tile_.heads; i < rows.end * tile_.heads; ++i) {
       for (int64_t j = 0; j < sum_stride_; j += V::kLanes) V::store(sums(i) + j, V::zero());
     }
-    Visible common = walk_.visible(chunk, rows.end - 1);
-    common.end = walk_.visible(chunk, rows.begin).end;
-    if (rows.end - rows.begin > 1) {  // groups of a recipe are blocks
-      common.begin = (common.begin + kBlockTokens - 1) / kBlockTokens * kBlockTokens;
-      common.end = common.end / kBlockTokens * kBlockTokens;
-    }
+    const Visible common = walk_.common(chunk, rows);
     const Pairs all{rows.begin * tile_.heads, rows.end * tile_.heads};
     if (common.begin >= common.end) {
       for (int64_t row = rows.begin; row < rows.end; ++row) add_row_values(chunk, row, walk_.visible(chunk, row));

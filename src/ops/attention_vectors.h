@@ -20,7 +20,6 @@ namespace headrace {
 namespace {
 
 constexpr int64_t kMaxPairs = 64;
-constexpr int64_t kMaxTileRows = 16;  // what a row sees beyond the others of its tile, it computes alone
 constexpr int64_t kChunkBlocks = kAttentionChunk / kBlockTokens;
 constexpr int64_t kScoreStride = kAttentionChunk + 16;  // lest all rows of scores begin in the same set of the cache
 
@@ -36,16 +35,16 @@ struct AttentionTile {
   int64_t pos = 0;
 };
 
-/// Calls fn(tile) for tiles that cover the items: at most `max_pairs` pairs (kMaxPairs or less).
+/// Calls fn(tile) for tiles that cover the items: at most `max_pairs` pairs (kMaxPairs or less) of `most_rows` rows.
 template <class Fn>
-void for_each_tile(const AttentionArgs& a, RowRange items, int64_t max_pairs, const Fn& fn) {
+void for_each_tile(const AttentionArgs& a, RowRange items, int64_t max_pairs, int64_t most_rows, const Fn& fn) {
   const int64_t group = a.heads / a.layout.kv_heads;
   for (int64_t item = items.begin; item < items.end;) {
     AttentionTile tile;
     tile.kv_head = item / a.rows;
     tile.row = a.rows - 1 - item % a.rows;
     const int64_t least_row = largest(0, tile.row + 1 - (items.end - item));
-    const int64_t max_rows = least(kMaxTileRows, largest(1, max_pairs / group));
+    const int64_t max_rows = least(most_rows, largest(1, max_pairs / group));
     tile.rows = 1;
     while (tile.rows < max_rows && tile.row > least_row && a.table_begin[tile.row - 1] == a.table_begin[tile.row] &&
            a.positions[tile.row - 1] == a.positions[tile.row] - 1) {
@@ -117,6 +116,16 @@ class Walk {
   [[nodiscard]] Visible visible(const Chunk& chunk, int64_t row) const {
     const int64_t end = least(tile_.pos + row + 1, (chunk.index + 1) * kAttentionChunk);
     return {largest(first_of(row), chunk.index * kAttentionChunk) - chunk.begin, end - chunk.begin};
+  }
+  /// What all of rows [rows.begin, rows.end) see, in whole blocks where there is more than one row: groups of a recipe
+  /// are blocks. Empty (begin >= end) where there is nothing.
+  [[nodiscard]] Visible common(const Chunk& chunk, Visible rows) const {
+    Visible common{visible(chunk, rows.end - 1).begin, visible(chunk, rows.begin).end};
+    if (rows.end - rows.begin > 1) {
+      common.begin = (common.begin + kBlockTokens - 1) / kBlockTokens * kBlockTokens;
+      common.end = common.end / kBlockTokens * kBlockTokens;
+    }
+    return common;
   }
   /// Whether a row sees nothing before this chunk.
   [[nodiscard]] bool is_first(const Chunk& chunk, int64_t row) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "tensor/dtype.h"
@@ -30,9 +31,9 @@ struct KvLayout {
   int32_t v_head_dim = 0;
 };
 
-[[nodiscard]] inline bool is_kv_dtype(DType dtype) noexcept {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kI8;
-}
+/// The types that a KV cache may have.
+inline constexpr std::array kKvDTypes{DType::kF32, DType::kF16, DType::kBF16, DType::kI8};
+
 [[nodiscard]] inline int64_t kv_element_bytes(DType dtype) noexcept {
   return dtype == DType::kF32 ? 4 : dtype == DType::kI8 ? 1 : 2;
 }

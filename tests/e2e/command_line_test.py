@@ -9,10 +9,10 @@ from program import ProgramTest, data, run
 COMMANDS = ["run", "inspect", "bench", "eval"]
 OPTIONS = {
     "run": "prompt system raw chat-template quiet temperature top-k top-p min-p repetition-penalty presence-penalty "
-           "frequency-penalty seed max-tokens ignore-eos stop isa numerics threads max-model-len help",
-    "inspect": "json isa numerics threads max-model-len help",
-    "bench": "prompt generate rows threads repetitions output isa numerics help",
-    "eval": "golden numerics isa threads chunks stages together backend help",
+           "frequency-penalty seed max-tokens ignore-eos stop isa numerics kv-cache-dtype threads max-model-len help",
+    "inspect": "json isa numerics kv-cache-dtype threads max-model-len help",
+    "bench": "prompt generate depth rows threads repetitions output isa numerics kv-cache-dtype help",
+    "eval": "golden numerics isa kv-cache-dtype threads chunks stages together backend help",
 }
 
 

@@ -27,8 +27,9 @@ TEST(CpuBackend, ChoosesTheBestOfEachTable) {
                 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     EXPECT_EQ(kernels.rms_norm, kRmsNorm.best(isa).fn);
     EXPECT_EQ(kernels.embed, kEmbed.best(isa).fn);
-    EXPECT_EQ(kernels.attention_f16, kAttentionF16.best(isa).fn);
-    EXPECT_EQ(kernels.attention_f32, kAttentionF32.best(isa).fn);
+    for (const DType dtype : kKvDTypes) {
+      EXPECT_EQ(kernels.attention[static_cast<size_t>(dtype)], attention_table(dtype).best(isa).fn);
+    }
     EXPECT_EQ(kernels.quantize[static_cast<size_t>(ActForm::kQ8x256)], kQuantizeQ8x256.best(isa).fn);
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ4_XS}) {
       for (const WeightLayout layout : kAllWeightLayouts) {

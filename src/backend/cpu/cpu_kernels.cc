@@ -105,8 +105,8 @@ void choose_quantize(CpuKernels& kernels, Isa isa) {
 AttentionFn choose_attention(CpuKernels& kernels, Isa isa, DType kv_dtype) {
   return choose<AttentionArgs>(
       kernels, cat("attention ", dtype_name(kv_dtype)), attention_table(kv_dtype), isa,
-      [&](ProblemMemory& m) { return attention_problem(m, {.rows = 2}, kv_dtype, 0); },
-      [&](ProblemMemory& m) { return attention_problem(m, {.rows = 2}, kv_dtype, 45); });
+      [&](ProblemMemory& m) { return attention_problem(m, {.rows = 5}, kv_dtype, 0); },
+      [&](ProblemMemory& m) { return attention_problem(m, {.rows = 5}, kv_dtype, 45); });
 }
 
 }  // namespace
@@ -133,9 +133,10 @@ CpuKernels choose_cpu_kernels(Isa isa) {
   k.kv_write = choose<KvWriteArgs>(
       k, std::string(kKvWrite.name()), kKvWrite, isa,
       [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kF32); },
-      [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kF16); });
-  k.attention_f32 = choose_attention(k, isa, DType::kF32);
-  k.attention_f16 = choose_attention(k, isa, DType::kF16);
+      [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kF16); },
+      [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kBF16); },
+      [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kI8); });
+  for (const DType dtype : kKvDTypes) k.attention[static_cast<size_t>(dtype)] = choose_attention(k, isa, dtype);
   return k;
 }
 

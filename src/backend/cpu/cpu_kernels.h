@@ -23,8 +23,7 @@ struct CpuKernels {
   RopeTableFn rope_table = nullptr;
   RopeFn rope = nullptr;
   KvWriteFn kv_write = nullptr;
-  AttentionFn attention_f32 = nullptr;
-  AttentionFn attention_f16 = nullptr;
+  std::array<AttentionFn, kNumDTypes> attention{};
 
   std::vector<ChosenKernel> names;
 };
@@ -50,7 +49,7 @@ inline RopeTableFn kernel_for(const CpuKernels& kernels, const RopeTableArgs&) n
 inline RopeFn kernel_for(const CpuKernels& kernels, const RopeArgs&) noexcept { return kernels.rope; }
 inline KvWriteFn kernel_for(const CpuKernels& kernels, const KvWriteArgs&) noexcept { return kernels.kv_write; }
 inline AttentionFn kernel_for(const CpuKernels& kernels, const AttentionArgs& args) noexcept {
-  return args.layout.dtype == DType::kF32 ? kernels.attention_f32 : kernels.attention_f16;
+  return kernels.attention[static_cast<size_t>(args.layout.dtype)];
 }
 
 }  // namespace headrace
