@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "ops/bf16_pairs_layout.h"
 #include "ops/interleaved_layout.h"
+#include "ops/requant.h"
 #include "quant/iq4_levels.h"
 
 namespace headrace {
@@ -40,9 +41,15 @@ void unpack_unit(const BlockFormat& format, const std::byte* file, int blocks, N
   }
 }
 
-/// Neurons [16 * group, last) of a matrix, the group's others zero.
+/// Bytes of a group in one of the interleaved layouts.
+int64_t group_bytes(const InterleavedFormat& format, WeightLayout layout, int64_t k) noexcept {
+  return layout == WeightLayout::kRequant16 ? requant_group_bytes(format, k) : interleaved_group_bytes(format, k);
+}
+
+/// Neurons [16 * group, last) of a matrix, the group's others zero. `scales`: where kRequant16 has those of its units,
+/// else nullptr.
 void pack_group(const InterleavedFormat& layout, std::span<const std::byte> rows, int64_t k, int64_t group,
-                int64_t last, std::byte* out) noexcept {
+                int64_t last, std::byte* out, std::byte* scales) noexcept {
   const BlockFormat& format = *find_format(layout.dtype);
   const int64_t stride = row_bytes(layout.dtype, k), first = group * kNeuronGroup;
   const auto neurons = static_cast<size_t>(std::min(kNeuronGroup, last - first));
@@ -58,6 +65,13 @@ void pack_group(const InterleavedFormat& layout, std::span<const std::byte> rows
       unpack_unit(format, file + static_cast<int64_t>(j) * stride + row_bytes(layout.dtype, done), blocks, unit[j]);
     }
     write_unit(layout, unit.data(), blocks, out);
+    if (scales != nullptr) {
+      for (const NeuronUnit& neuron : unit) {
+        const float r = requant_scale(layout, neuron, blocks);
+        std::memcpy(scales, &r, sizeof r);
+        scales += sizeof r;
+      }
+    }
     out += layout.unit_bytes;
   }
 }
@@ -80,7 +94,8 @@ void decode_unit(const InterleavedFormat& layout, const NeuronUnit& unit, int bl
 }  // namespace
 
 std::string_view weight_layout_name(WeightLayout layout) noexcept {
-  constexpr std::array<std::string_view, kAllWeightLayouts.size()> kNames{"rows", "interleaved16", "bf16pairs16"};
+  constexpr std::array<std::string_view, kAllWeightLayouts.size()> kNames{"rows", "interleaved16", "requant16",
+                                                                          "bf16pairs16"};
   return kNames[static_cast<size_t>(layout)];
 }
 
@@ -91,7 +106,7 @@ bool has_bf16_pairs_layout(DType dtype) noexcept { return dtype == DType::kBF16 
 int64_t packed_bytes(DType dtype, WeightLayout layout, int64_t n, int64_t k) noexcept {
   if (layout == WeightLayout::kRows) return n * row_bytes(dtype, k);
   if (layout == WeightLayout::kBf16Pairs16) return groups_of(n) * bf16_group_bytes(k);
-  return groups_of(n) * interleaved_group_bytes(*find_interleaved(dtype), k);
+  return groups_of(n) * group_bytes(*find_interleaved(dtype), layout, k);
 }
 
 void pack_weights(DType dtype, WeightLayout layout, std::span<const std::byte> rows, int64_t n, int64_t k,
@@ -112,9 +127,10 @@ void pack_weights(DType dtype, WeightLayout layout, std::span<const std::byte> r
     return;
   }
   const InterleavedFormat& format = *find_interleaved(dtype);
-  const int64_t group_bytes = interleaved_group_bytes(format, k);
   for (int64_t group = first / kNeuronGroup; group < groups_of(last); ++group) {
-    pack_group(format, rows, k, group, last, out + group * group_bytes);
+    std::byte* to = out + group * group_bytes(format, layout, k);
+    std::byte* scales = layout == WeightLayout::kRequant16 ? to + interleaved_group_bytes(format, k) : nullptr;
+    pack_group(format, rows, k, group, last, to, scales);
   }
 }
 
@@ -128,7 +144,7 @@ void unpack_weight_row(const WeightView& w, int64_t row, float* out) noexcept {
     return;
   }
   const InterleavedFormat& format = *find_interleaved(w.dtype);
-  const std::byte* unit = w.data + row / kNeuronGroup * interleaved_group_bytes(format, w.k);
+  const std::byte* unit = w.data + row / kNeuronGroup * group_bytes(format, w.layout, w.k);
   NeuronUnit numbers;
   for (int64_t done = 0; done < w.k; done += kUnitK, unit += format.unit_bytes) {
     const auto blocks = static_cast<int>(std::min<int64_t>(kUnitK, w.k - done) / format.block_elems);

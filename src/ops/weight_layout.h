@@ -15,10 +15,11 @@ namespace headrace {
 enum class WeightLayout : uint8_t {
   kRows,           ///< as in the file: rows one after the other, padding between rows none
   kInterleaved16,  ///< 16 output neurons side by side, block by block along k (interleaved_layout.h draws it)
+  kRequant16,      ///< kInterleaved16 and a scale for 256 k of each neuron (requant.h)
   kBf16Pairs16,    ///< 16 output neurons side by side in bf16, two k at a time (bf16_pairs_layout.h draws it)
 };
 inline constexpr std::array kAllWeightLayouts{WeightLayout::kRows, WeightLayout::kInterleaved16,
-                                              WeightLayout::kBf16Pairs16};
+                                              WeightLayout::kRequant16, WeightLayout::kBf16Pairs16};
 [[nodiscard]] std::string_view weight_layout_name(WeightLayout layout) noexcept;
 
 /// Output neurons that lie together in a layout: packing and products work on whole groups, the last one padded.
@@ -33,7 +34,8 @@ struct WeightView {
   const std::byte* data = nullptr;
 };
 
-/// Whether `dtype` has the interleaved layout: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL, Q2_K to Q6_K, IQ4_XS.
+/// Whether `dtype` has the layouts kInterleaved16 and kRequant16: Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 IQ4_NL, Q2_K to Q6_K,
+/// IQ4_XS.
 [[nodiscard]] bool has_interleaved_layout(DType dtype) noexcept;
 /// Whether `dtype` can be packed to pairs of bf16: BF16, and F16 at the price of rounding.
 [[nodiscard]] bool has_bf16_pairs_layout(DType dtype) noexcept;
