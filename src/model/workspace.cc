@@ -23,8 +23,7 @@ Widths widest(const ArchSpec& spec) {
   return w;
 }
 
-/// Bytes of a record that holds any row of up to `k` values in a rounded form. Inputs whose length is no multiple of
-/// the form's block are never rounded to it, so `k` may be rounded up.
+/// Bytes of a record that holds any row of up to `k` values in a rounded form, whose blocks `k` need not fill.
 int64_t largest_record(ActForm form, int64_t k) {
   constexpr int64_t kLargestBlock = 256;
   return act_row_bytes(form, (k + kLargestBlock - 1) / kLargestBlock * kLargestBlock);
