@@ -222,8 +222,8 @@ inline __attribute__((always_inline)) void multiply(const std::byte* x, int64_t 
 struct Scratch {
   Planes planes;
   Sums sums[3];  ///< in turn: of this step and of the two before
-  OutlierColumns<kMaxPassRows, 1> outliers;
-  alignas(64) float acc[kMaxPassRows][kLanes];
+  OutlierColumns<kInPlaceRows, 1> outliers;
+  alignas(64) float acc[kInPlaceRows][kLanes];
   alignas(64) float a[kMaxPassUnits];
   alignas(64) uint8_t min_sums[kMaxPassUnits][64];
 };

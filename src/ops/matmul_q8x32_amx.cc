@@ -28,8 +28,8 @@ constexpr int64_t kMaxK = kMaxPassBlocks / kTileRows * kSlabK;
 struct Scratch {
   alignas(64) uint8_t q[kPanelUnits * kUnitBlocks][kSlabBytes];  ///< a panel of a group, ready to multiply
   alignas(64) int32_t sums[2][kTileRows][kLanes];                ///< in turn: of even and of odd blocks
-  alignas(64) float acc[kMaxPassRows][kLanes];
-  OutlierColumns<kMaxPassRows, 1> outliers;
+  alignas(64) float acc[kInPlaceRows][kLanes];
+  OutlierColumns<kInPlaceRows, 1> outliers;
   // Of each block, in the order of the tiles' rows:
   alignas(64) float a[kMaxPassBlocks];   ///< scales of the activations
   alignas(64) float as[kMaxPassBlocks];  ///< times the sum of x

@@ -21,6 +21,9 @@ constexpr int kTileBytes = 1024;
 constexpr int kLanes = 16;
 constexpr int64_t kPassBytes = 1 << 20;  // activations of one pass: half of a 2 MiB L2
 constexpr int64_t kMaxPassRows = 512;    // their accumulators, 32 KiB, lie on the stack
+// Of a pass whose activations are read in place: with more, their accumulators and rows of y crowd the L2 cache (512
+// are 5 to 10 % slower).
+constexpr int64_t kInPlaceRows = 256;
 
 inline int tile_height(const MatmulArgs& args) {
   return args.x.rows < kTileRows ? static_cast<int>(args.x.rows) : kTileRows;
@@ -46,12 +49,12 @@ struct Pass {
   }
 };
 
-/// Goes on to the next pass (a fresh one has its height set); false where there is none. At most kMaxPassRows rows, and
+/// Goes on to the next pass (a fresh one has its height set); false where there is none. At most kInPlaceRows rows, and
 /// as many as kPassBytes hold or one tile.
 inline bool next_pass(const MatmulArgs& args, Pass& pass) {
   if (pass.last >= args.x.rows) return false;
   int64_t most = kPassBytes / act_outlier_offset(args.x.form, args.x.k) / (2 * kTileRows) * (2 * kTileRows);
-  most = most < kTileRows ? kTileRows : most > kMaxPassRows ? kMaxPassRows : most;
+  most = most < kTileRows ? kTileRows : most > kInPlaceRows ? kInPlaceRows : most;
   pass.first = pass.last;
   pass.last = pass.first + most < args.x.rows ? pass.first + most : args.x.rows;
   if (pass.last - pass.first < pass.height) pass.first = pass.last - pass.height;
@@ -62,7 +65,7 @@ inline bool next_pass(const MatmulArgs& args, Pass& pass) {
 /// The rows of a group from their accumulators, kTileRows to a tile, to y.
 template <DType T>
 void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, const float (*acc)[kLanes],
-                OutlierColumns<kMaxPassRows, 1>& outliers) {
+                OutlierColumns<kInPlaceRows, 1>& outliers) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const int64_t k = args.w.k;
   const std::byte* weights = args.w.data + group * (k / kFormat.block_elems) * kFormat.unit_step_bytes;
