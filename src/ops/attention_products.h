@@ -26,7 +26,6 @@ constexpr int64_t kTileRows = 16;       // what a row sees beyond the others of 
 constexpr int64_t kPairFloats = 16384;  // queries, and sums, of a tile's pairs
 constexpr int64_t kPanelFloats = 8192;  // 32 KiB; or one block, if that is more
 constexpr int64_t kPanelBlocks = 4;
-constexpr int64_t kValueBlocksAhead = 2;
 
 /// A number of pairs as a type, so that a tile's loops unroll.
 template <int n>
@@ -179,11 +178,12 @@ class VectorAttention {
       const int64_t count = least(size, vecs - u);
       const std::byte *at[kMost], *ahead[kMost];
       for (int64_t v = 0; v < count; ++v) {
-        const int64_t block = (u + v) / kVecs, next = (u + v + count) / kVecs;
+        const int64_t block = (u + v) / kVecs, next = block + kBlocksAhead;
         const int64_t part = (u + v) % kVecs * V::kLanes * K::kBytes;
         at[v] = keys[block] + part;
         // After the keys come the values.
-        if (K::kFetches) ahead[v] = next < num_blocks ? keys[next] : chunk.values[next - num_blocks];
+        if (K::kFetches)
+          ahead[v] = next < num_blocks ? keys[next] : chunk.values[least(next, 2 * num_blocks - 1) - num_blocks];
       }
       for_each_count(pairs, [&](int64_t pair, auto n) {
         score_tiles<K, n.value, V::kScoreVecs[n.value]>(at, ahead, count, pair, t + u * V::kLanes);
@@ -228,7 +228,7 @@ class VectorAttention {
           for (int v = 0; v < kTileVecs; ++v) {
             const auto k = K::load(keys[v] + offset);
             const F k_even = K::even(k), k_odd = K::odd(k);
-            _mm_prefetch(ahead[v] + offset, _MM_HINT_T0);
+            if (v % kVecs == 0) _mm_prefetch(ahead[v] + offset, _MM_HINT_T0);
 #pragma GCC unroll 4
             for (int h = 0; h < kPairs; ++h) {
               even[h][v] = V::fma(V::set1(q[h * query_stride_ + i]), k_even, even[h][v]);
@@ -245,10 +245,13 @@ class VectorAttention {
     } else {
       for (int64_t i = 0; i < head_dim_; ++i) {
         const int64_t offset = i * kBlockTokens * K::kBytes;
+        if (K::kFetches && offset % 64 == 0) {
+#pragma GCC unroll 8
+          for (int64_t v = 0; v < kTileVecs; v += kVecs) _mm_prefetch(ahead[v] + offset, _MM_HINT_T0);
+        }
 #pragma GCC unroll 8
         for (int v = 0; v < kTileVecs; ++v) {
           const F k = K::load(keys[v] + offset);
-          if (K::kFetches) _mm_prefetch(ahead[v] + offset, _MM_HINT_T0);
 #pragma GCC unroll 4
           for (int h = 0; h < kPairs; ++h) sum[h][v] = V::fma(V::set1(q[h * query_stride_ + i]), k, sum[h][v]);
         }
@@ -317,14 +320,14 @@ class VectorAttention {
   struct Blocks {
     const std::byte* const* values;
     int64_t num_blocks;
-    const std::byte* following;
+    const std::byte* const* following;
     int64_t width;
     Visible tokens;
     int64_t t;
   };
 
   template <class K>
-  void add_blocks(const std::byte* const* values, int64_t num_blocks, const std::byte* following, int64_t width,
+  void add_blocks(const std::byte* const* values, int64_t num_blocks, const std::byte* const* following, int64_t width,
                   Pairs pairs, Visible tokens, int64_t t) {
     const Blocks blocks{values, num_blocks, following, width, tokens, t};
     for_each_count(pairs,
@@ -354,8 +357,11 @@ class VectorAttention {
     for (int64_t block = first; block * kBlockTokens < blocks.tokens.end; ++block) {
       const int64_t begin = largest(blocks.tokens.begin - block * kBlockTokens, 0);
       const int64_t end = least(blocks.tokens.end - block * kBlockTokens, kBlockTokens);
-      const int64_t next = block + kValueBlocksAhead;
-      const std::byte* ahead = next < blocks.num_blocks ? blocks.values[next] : blocks.following;
+      const std::byte* ahead = nullptr;
+      if (K::kFetches) {
+        const int64_t next = block + kBlocksAhead;
+        ahead = next < blocks.num_blocks ? blocks.values[next] : blocks.following[next - blocks.num_blocks];
+      }
       if constexpr (K::kIsPaired) {
         add_paired_block<K, kPairs, kTileVecs>(blocks, column, block, {begin, end}, ahead, p, sum);
       } else {

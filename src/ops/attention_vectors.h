@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kMaxPairs = 64;
 constexpr int64_t kChunkBlocks = kAttentionChunk / kBlockTokens;
+constexpr int64_t kBlocksAhead = 4;                     // blocks that are fetched before they are read
 constexpr int64_t kScoreStride = kAttentionChunk + 16;  // lest all rows of scores begin in the same set of the cache
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -68,7 +69,8 @@ struct Chunk {
   int64_t index = 0;                    ///< of the chunk in the context
   const std::byte* keys[kChunkBlocks];  ///< of each block
   const std::byte* values[kChunkBlocks];
-  const std::byte* following = nullptr;  ///< the keys that are read next; only fetched ahead
+  /// The keys that are read after the chunk; only fetched ahead.
+  const std::byte* following[kBlocksAhead];
 };
 
 /// Tokens [begin, end) of a chunk, counted from Chunk::begin.
@@ -101,7 +103,10 @@ class Walk {
       chunk.keys[b] = slab_ + table_[first_block + b] * block_bytes_;
       chunk.values[b] = chunk.keys[b] + value_offset;
     }
-    chunk.following = end <= last_ ? slab_ + table_[end / kBlockTokens] * block_bytes_ : chunk.values[0];
+    for (int64_t b = 0; b < kBlocksAhead; ++b) {
+      const int64_t pos = end + b * kBlockTokens;
+      chunk.following[b] = pos <= last_ ? slab_ + table_[pos / kBlockTokens] * block_bytes_ : chunk.values[0];
+    }
     next_ = end;
     return true;
   }
