@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -263,20 +264,31 @@ std::vector<Shape> awkward_shapes() {
   return shapes;
 }
 
-void matches_reference(DType dtype, AttentionFn fn, AttentionFn reference, const CaseLabel& label) {
-  for (const Shape& shape : awkward_shapes()) {
-    const Problem problem(dtype, shape, label.seed);
+/// What the reference gives for each of awkward_shapes(): made once for all candidates.
+const std::vector<Rows>& reference_results(DType dtype) {
+  static std::map<DType, std::vector<Rows>> results;
+  std::vector<Rows>& of_type = results[dtype];
+  if (of_type.empty()) {
+    for (const Shape& shape : awkward_shapes()) {
+      of_type.push_back(Problem(dtype, shape, test_seed()).run(attention_table(dtype).reference().fn));
+    }
+  }
+  return of_type;
+}
+
+void matches_reference(DType dtype, AttentionFn fn, const CaseLabel& label) {
+  const std::vector<Shape> shapes = awkward_shapes();
+  const std::vector<Rows>& want = reference_results(dtype);
+  for (size_t i = 0; i < shapes.size(); ++i) {
     CaseLabel here = label;
-    here.shape = shape.text();
-    expect_bit_equal(here, problem.run(fn).span(), problem.run(reference).span());
+    here.shape = shapes[i].text();
+    expect_bit_equal(here, Problem(dtype, shapes[i], label.seed).run(fn).span(), want[i].span());
   }
 }
-OP_TEST(AttentionF32, MatchesReference, kAttentionF32) { matches_reference(DType::kF32, fn(), reference(), label("")); }
-OP_TEST(AttentionF16, MatchesReference, kAttentionF16) { matches_reference(DType::kF16, fn(), reference(), label("")); }
-OP_TEST(AttentionBF16, MatchesReference, kAttentionBF16) {
-  matches_reference(DType::kBF16, fn(), reference(), label(""));
-}
-OP_TEST(AttentionI8, MatchesReference, kAttentionI8) { matches_reference(DType::kI8, fn(), reference(), label("")); }
+OP_TEST(AttentionF32, MatchesReference, kAttentionF32) { matches_reference(DType::kF32, fn(), label("")); }
+OP_TEST(AttentionF16, MatchesReference, kAttentionF16) { matches_reference(DType::kF16, fn(), label("")); }
+OP_TEST(AttentionBF16, MatchesReference, kAttentionBF16) { matches_reference(DType::kBF16, fn(), label("")); }
+OP_TEST(AttentionI8, MatchesReference, kAttentionI8) { matches_reference(DType::kI8, fn(), label("")); }
 
 /// The references alone: all others equal them. Every second shape: the formula takes its time.
 TEST(Attention, ReferencesMatchTheFormula) {
@@ -298,7 +310,7 @@ void any_split(DType dtype, AttentionFn fn, AttentionFn reference, const CaseLab
       .heads = 9, .kv_heads = 3, .head_dim = 32, .v_head_dim = 16, .runs = {{530, 1}, {3, 1}, {500, 14}, {40, 1}}};
   const Problem problem(dtype, shape, label.seed);
   const Rows whole = problem.run(reference);
-  for (int64_t cut = 0; cut <= problem.num_items(); ++cut) {
+  for (int64_t cut = 0; cut <= problem.num_items(); cut += 4) {
     CaseLabel here = label;
     here.shape = cat("cut at ", cut);
     expect_bit_equal(here, problem.run(fn, {{cut, problem.num_items()}, {0, cut}}).span(), whole.span());
@@ -325,7 +337,7 @@ void special_values(DType dtype, AttentionFn fn, AttentionFn reference, const Ca
     const Rows before = Problem(dtype, shape, label.seed).run(reference);
     for (float value : {kInf, -kInf, std::numeric_limits<float>::quiet_NaN(), 60000.0f, 1e-39f, -3e-41f}) {
       for (bool key : {true, false}) {
-        for (int64_t token_pos : {0, 509, 512, 515}) {
+        for (int64_t token_pos : {0, 509, 514}) {
           Problem problem(dtype, shape, label.seed);
           problem.poke(key, token_pos, 5, value);
           const Rows got = problem.run(fn), want = problem.run(reference);
