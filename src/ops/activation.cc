@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/byte_order.h"
 #include "ops/bf16_pairs_layout.h"
@@ -17,6 +18,8 @@ int64_t pad64(int64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 int64_t act_block(ActForm form) noexcept { return form == ActForm::kQ8x32 ? 32 : 256; }
 int64_t act_sum_block(ActForm form) noexcept { return form == ActForm::kQ8x32 ? 32 : 16; }
 
+int act_rounds(ActForm form) noexcept { return form == ActForm::kQ8x256Twice ? 2 : 1; }
+
 /// The outliers of a row, being collected.
 struct OutlierList {
   int32_t count = 0;
@@ -24,14 +27,17 @@ struct OutlierList {
 };
 
 /// Block [first, first + block) of row x to q, its scale, the sums of each `sum_block` q's, and its outliers.
-void quantize_block(const float* x, int64_t first, int64_t block, int64_t sum_block, int8_t* q, float* scale,
-                    int16_t* sum, OutlierList& outliers) noexcept {
+void quantize_block(const float* x, int64_t first, int64_t block, int64_t sum_block, int rounds, int8_t* q,
+                    float* scale, int16_t* sum, OutlierList& outliers) noexcept {
   x += first;
-  float chains[16]{};
-  for (int64_t i = 0; i < block; ++i) {
-    if (!std::isnan(x[i])) chains[i % 16] += std::fabs(x[i]);
+  float limit = std::numeric_limits<float>::infinity();
+  for (int round = 0; round < rounds; ++round) {
+    float chains[16]{};
+    for (int64_t i = 0; i < block; ++i) {
+      if (std::fabs(x[i]) <= limit) chains[i % 16] += std::fabs(x[i]);  // false for a NaN
+    }
+    limit = sum_lanes16(chains) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
   }
-  const float limit = sum_lanes16(chains) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
   float amax = 0;
   for (int64_t i = 0; i < block; ++i) {
     const float a = std::fabs(x[i]);
@@ -59,7 +65,7 @@ void quantize_block(const float* x, int64_t first, int64_t block, int64_t sum_bl
 }  // namespace
 
 std::string_view act_form_name(ActForm form) noexcept {
-  constexpr std::array<std::string_view, kNumActForms> kNames{"f32", "q8x32", "q8x256", "bf16"};
+  constexpr std::array<std::string_view, kNumActForms> kNames{"f32", "q8x32", "q8x256", "bf16", "q8x256twice"};
   return kNames[static_cast<size_t>(form)];
 }
 
@@ -76,7 +82,7 @@ int64_t act_outlier_offset(ActForm form, int64_t k) noexcept {
 int64_t act_row_bytes(ActForm form, int64_t k) noexcept {
   if (form == ActForm::kF32) return k * 4;
   if (form == ActForm::kBf16) return (bf16_padded_k(k) * 2 / 64 | 1) * 64;
-  const int64_t most = k / kOutlierFactor;
+  const int64_t most = act_rounds(form) * (k / kOutlierFactor);
   return act_outlier_offset(form, k) + pad64(kOutlierHeadBytes + most * static_cast<int64_t>(sizeof(Outlier)));
 }
 
@@ -86,6 +92,7 @@ namespace {
 void quantize(const QuantizeArgs& args, RowRange rows) noexcept {
   const ActForm form = args.y.form;
   const int64_t k = args.y.k, row_bytes = act_row_bytes(form, k);
+  const int rounds = act_rounds(form);
   const int64_t block = act_block(form), sums_a_block = block / act_sum_block(form);
   for (int64_t r = rows.begin; r < rows.end; ++r) {
     std::byte* out = args.y.data + r * row_bytes;
@@ -96,8 +103,8 @@ void quantize(const QuantizeArgs& args, RowRange rows) noexcept {
     auto* scale = reinterpret_cast<float*>(out + act_scale_offset(form, k));
     auto* sum = reinterpret_cast<int16_t*>(out + act_sum_offset(form, k));
     for (int64_t b = 0; b * block < k; ++b) {
-      quantize_block(args.x + r * k, b * block, std::min(block, k - b * block), act_sum_block(form), q + b * block,
-                     scale + b, sum + b * sums_a_block, outliers);
+      quantize_block(args.x + r * k, b * block, std::min(block, k - b * block), act_sum_block(form), rounds,
+                     q + b * block, scale + b, sum + b * sums_a_block, outliers);
     }
     store_le(out + outliers_at, outliers.count);
   }
@@ -115,12 +122,19 @@ constinit const OpTable<QuantizeFn> kQuantizeQ8x256{"quantize_q8x256",
                                                      {Isa::kAvx2, HR_X86(avx2::quantize_q8x256)},
                                                      {Isa::kAvx512, HR_X86(avx512::quantize_q8x256)}}};
 
+constinit const OpTable<QuantizeFn> kQuantizeQ8x256Twice{"quantize_q8x256twice",
+                                                         {{Isa::kRef, ref::quantize},
+                                                          {Isa::kAvx2, HR_X86(avx2::quantize_q8x256_twice)},
+                                                          {Isa::kAvx512, HR_X86(avx512::quantize_q8x256_twice)}}};
+
 const OpTable<QuantizeFn>* quantize_table(ActForm form) noexcept {
   switch (form) {
     case ActForm::kQ8x32:
       return &kQuantizeQ8x32;
     case ActForm::kQ8x256:
       return &kQuantizeQ8x256;
+    case ActForm::kQ8x256Twice:
+      return &kQuantizeQ8x256Twice;
     case ActForm::kBf16:
       return &kRoundBf16;
     case ActForm::kF32:

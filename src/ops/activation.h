@@ -11,20 +11,22 @@ namespace headrace {
 
 /// How a product reads its activations.
 enum class ActForm : uint8_t {
-  kF32,     ///< as they are
-  kQ8x32,   ///< int8 with one f32 scale per 32 values
-  kQ8x256,  ///< int8 with one f32 scale per 256 values, the last block shorter where k is no multiple of 256
-  kBf16,    ///< rounded to bf16
+  kF32,          ///< as they are
+  kQ8x32,        ///< int8 with one f32 scale per 32 values
+  kQ8x256,       ///< int8 with one f32 scale per 256 values, the last block shorter where k is no multiple of 256
+  kBf16,         ///< rounded to bf16
+  kQ8x256Twice,  ///< kQ8x256, its outliers found in two rounds
 };
-inline constexpr int kNumActForms = 4;
+inline constexpr int kNumActForms = 5;
 /// Those that are rounded: quantize_table has a table for each.
-inline constexpr std::array kRoundedActForms{ActForm::kQ8x32, ActForm::kQ8x256, ActForm::kBf16};
+inline constexpr std::array kRoundedActForms{ActForm::kQ8x32, ActForm::kQ8x256, ActForm::kBf16, ActForm::kQ8x256Twice};
 [[nodiscard]] std::string_view act_form_name(ActForm form) noexcept;
 
 /// Rows of activations in one form. A row of k values is one record of act_row_bytes(form, k) bytes:
 ///   kF32     f32 x[k], so that any contiguous f32 matrix is one
 ///   kQ8x32   int8 q[k] | f32 scale[k / 32] | int16 sum[k / 32] | outliers    sum: of the 32 q's;   k % 32 == 0
 ///   kQ8x256  int8 q[k] | f32 scale[ceil(k / 256)] | int16 sum[k / 16] | outliers  sum: of the 16 q's;  k % 32 == 0
+///   kQ8x256Twice  as kQ8x256
 ///   kBf16    bf16 x[k] | zeros, at least to a multiple of 32 values, and to an odd number of 64-byte lines, so that
 ///            rows do not meet in one set of the L1 cache
 /// In the rounded forms `data` is 64-byte aligned. In the quantised ones each part begins at a multiple of 64 bytes
@@ -48,7 +50,8 @@ struct Outlier {
   float x;
 };
 inline constexpr int64_t kOutlierHeadBytes = 8;
-/// Values of a block above this many times its mean magnitude are outliers: at most block / kOutlierFactor of them.
+/// Values of a block above this many times its mean magnitude are outliers: at most block / kOutlierFactor of them in
+/// each round.
 /// A few channels of a trained model are tens of times larger than their neighbours; left in, they decide the step of
 /// the whole block. SmolLM2 Q4_1, mean KL from the float32 golden: 0.0025 without, 0.0007 with factor 8 (0.4 % of the
 /// values are outliers), 0.0003 with factor 4 (1.9 %); blocks of 192 in place of 32: 0.0107 without, 0.0012 with 8.
@@ -57,6 +60,7 @@ inline constexpr int32_t kOutlierFactor = 8;
 /// Rounds f32 rows to a quantised form. Items: rows.
 /// Recipe "q8 v1", for each block of B values, 32 or 256 (of kQ8x256 the last one what is left):
 ///   sum = |x| over 16 chains (i mod 16, each from 0, in order), joined by the tree of matmul.h; limit = sum * (8 / B);
+///   kQ8x256Twice: once more with the sum over |x| <= limit, as an outlier far from the others hides lesser ones;
 ///   values with |x| > limit are outliers: their q is 0, and they are listed as they are;
 ///   amax = max |x| of the others; scale = amax / 127 (one f32 division); inv = amax > 0 ? 127 / amax : 0;
 ///   q = x * inv rounded to the nearest integer, ties to even, clamped to [-127, 127].
@@ -69,6 +73,7 @@ struct QuantizeArgs {
 using QuantizeFn = void (*)(const QuantizeArgs&, RowRange) noexcept;
 extern const OpTable<QuantizeFn> kQuantizeQ8x32;
 extern const OpTable<QuantizeFn> kQuantizeQ8x256;
+extern const OpTable<QuantizeFn> kQuantizeQ8x256Twice;
 /// The table for a form (kBf16: round_bf16.h); nullptr for kF32.
 [[nodiscard]] const OpTable<QuantizeFn>* quantize_table(ActForm form) noexcept;
 

@@ -26,6 +26,9 @@ std::vector<Rows> awkward_rows(int64_t k, uint64_t seed) {
     for (int64_t i = 0; i < 3 * k; i += period) spiked.data()[i] *= i % 3 == 0 ? 9.0f : -3e4f;
     all.push_back(std::move(spiked));
   }
+  Rows steps(1, k);  // as many outliers as two rounds can find, nearly
+  for (int64_t i = 0; i < k; ++i) steps.data()[i] = i % 9 == 0 ? 1e6f : i % 9 == 1 ? 1e2f : 1e-2f;
+  all.push_back(std::move(steps));
   Rows ties(1, k);
   for (int64_t i = 0; i < k; ++i) ties.data()[i] = i % 32 == 0 ? 127.0f : static_cast<float>(i % 254 - 127) + 0.5f;
   all.push_back(std::move(ties));
@@ -49,6 +52,11 @@ OP_TEST(Quantize32, MatchesReference, kQuantizeQ8x32) {
 OP_TEST(Quantize256, MatchesReference, kQuantizeQ8x256) {
   expect_matches_reference(fn(), reference(), ActForm::kQ8x256, 256, label(""));
   expect_matches_reference(fn(), reference(), ActForm::kQ8x256, 32, label("last block short"));
+}
+
+OP_TEST(Quantize256Twice, MatchesReference, kQuantizeQ8x256Twice) {
+  expect_matches_reference(fn(), reference(), ActForm::kQ8x256Twice, 256, label(""));
+  expect_matches_reference(fn(), reference(), ActForm::kQ8x256Twice, 32, label("last block short"));
 }
 
 /// scale * q is within half a step of x, plus what the roundings of inv, of x * inv and of scale move it: 4 half-ulps
@@ -92,6 +100,19 @@ OP_TEST(Quantize32, OutliersAreListedAndDoNotWidenTheirBlock, kQuantizeQ8x32) {
   EXPECT_EQ(q[9], 127);
   EXPECT_EQ(scale[0], 40.0f / 127.0f);
   EXPECT_EQ(q[40], 127);
+}
+
+OP_TEST(Quantize256Twice, AnOutlierDoesNotHideALesserOne, kQuantizeQ8x256Twice) {
+  Rows x(1, 256, 0, 1.0f);
+  x.data()[5] = 1000.0f;  // the first limit is (254 + 1000 + 20) / 32 = 39.8, the second (254 + 20) / 32 = 8.6
+  x.data()[200] = -20.0f;
+  const AlignedBytes out = quantize(fn(), ActForm::kQ8x256Twice, x);
+  const std::byte* head = out.data() + act_outlier_offset(ActForm::kQ8x256Twice, 256);
+  const auto* outlier = reinterpret_cast<const Outlier*>(head + kOutlierHeadBytes);
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(head), 2);
+  EXPECT_EQ(outlier[0].i, 5);
+  EXPECT_EQ(outlier[1].x, -20.0f);
+  EXPECT_EQ(*reinterpret_cast<const float*>(out.data() + act_scale_offset(ActForm::kQ8x256Twice, 256)), 1.0f / 127.0f);
 }
 
 OP_TEST(Quantize32, BrokenValuesStayTheirOwn, kQuantizeQ8x32) {

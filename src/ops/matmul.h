@@ -23,7 +23,7 @@ namespace headrace {
 ///   isum = sum_s scale_s * (sum over sub-block s of q * x), exact int32;  acc = fma(d * a, f32(isum), acc);
 ///   formats with mins: msum = sum_s min_s * (sum of x in s), exact;  acc = fma(-(dmin * a), f32(msum), acc), after it.
 ///
-/// Recipe "r8x256 v1" (kRequant16, kQ8x256; the types of both): weights become w8 * r, an int8 and one scale for a unit
+/// Recipe "r8x256 v1" (kRequant16, kQ8x256Twice; the types of both): weights become w8 * r, an int8 and one scale for a unit
 /// of 256 k (requant.h). For each unit in order
 ///   isum = sum w8 * x, exact int32;  acc = fma(r * a, f32(isum), acc).
 ///

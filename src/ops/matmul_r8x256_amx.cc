@@ -12,6 +12,7 @@
 #include "ops/matmul_r8x256_avx512.h"
 #include "ops/matmul_tiles_amx.h"
 #include "ops/outlier_columns_avx512.h"
+#include "ops/outlier_scales_avx512.h"
 
 namespace headrace::amx {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr int kUnitBytes = kUnitSlabs * kSlabBytes;   // expanded
 constexpr int kPanel = 4;                             // groups that are expanded together
 constexpr int64_t kChunkUnits = kPassBytes / kUnitK;  // units of a chunk, times rows
-constexpr int64_t kLeastRows = 12;                    // below, vpdpbusd is faster
+constexpr int64_t kLeastRows = 9;                     // below, vpdpbusd is faster
 
 /// Products of a step: of each group and tile.
 using Sums = int32_t[2][2][kTileRows][kLanes];
@@ -29,6 +30,7 @@ struct Scratch {
   alignas(64) Sums sums[2];  ///< in turn: of this step and of the one before
   alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
   OutlierColumns<kMaxPassRows, kPanel> outliers;
+  OutlierScales scales;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
 };
 
@@ -142,6 +144,22 @@ inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
 }
 
+/// Adds the rows' outliers to the g-th group of a panel.
+template <DType T>
+void add_outliers_of_group(const MatmulArgs& args, const std::byte* group, int g, const Part& part, Scratch& scratch) {
+  const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
+  const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
+  scratch.outliers.decode<T>(g, group, k);
+  const bool has_scales = !scratch.outliers.holds_all() && scratch.scales.prepare<T>(group, k);
+  for_rows(part, [&](int64_t at, int64_t row) {
+    const __m512 acc = _mm512_load_ps(scratch.acc[at][g]);
+    const int64_t collected = row - part.first;
+    const bool by_scales = has_scales && !scratch.outliers.holds(collected);
+    _mm512_store_ps(scratch.acc[at][g], by_scales ? scratch.scales.add<T>(group, heads + row * row_bytes, acc)
+                                                  : scratch.outliers.add<T>(g, group, k, collected, acc));
+  });
+}
+
 /// Groups [first, first + count), at most kPanel.
 template <DType T>
 void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch) {
@@ -192,13 +210,14 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   }
   for (int p = 0; p < kFinishParts; ++p) finish(before, p);
 
-  for (int g = 0; part.is_last && g < count; ++g) scratch.outliers.decode<T>(g, weights + g * group_bytes, k);
+  if (part.is_last) {
+    for (int g = 0; g < count; ++g) add_outliers_of_group<T>(args, weights + g * group_bytes, g, part, scratch);
+  }
   for_rows(part, [&](int64_t at, int64_t row) {
     for (int g = 0; g < count; ++g) {
       const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
       if (part.is_last) {
-        const std::byte* group = weights + g * group_bytes;
-        store(args, first + g, row, scratch.outliers.add<T>(g, group, k, row - part.first, sum));
+        store(args, first + g, row, sum);
       } else {
         float* y = args.y + row * args.y_stride + (first + g) * kNeuronGroup;
         _mm512_mask_storeu_ps(y, neurons_of(args, first + g), sum);

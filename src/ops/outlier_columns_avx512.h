@@ -18,6 +18,7 @@ class OutlierColumns {
   /// Takes the outliers of rows [first, last), at most `most_rows`.
   void collect(const ActView& x, int64_t first, int64_t last) {
     columns_ = 0;
+    holds_all_ = true;
     int entries = 0;
     __builtin_memset(columns_of_hash_, 0xff, sizeof(columns_of_hash_));
     const int64_t row_bytes = act_row_bytes(x.form, x.k);
@@ -36,6 +37,7 @@ class OutlierColumns {
       }
       entries_of_[row] = fits ? static_cast<int16_t>(count) : int16_t{-1};
       if (fits) entries += count;
+      holds_all_ = holds_all_ && fits;
     }
   }
 
@@ -44,6 +46,11 @@ class OutlierColumns {
   void decode(int g, const std::byte* weights, int64_t k) {
     for (int c = 0; c < columns_; ++c) _mm512_store_ps(weights_[c][g], weights_at<T>(weights, k, input_[c]));
   }
+
+  /// Whether the row has its outliers here.
+  [[nodiscard]] bool holds(int64_t row) const { return entries_of_[row] >= 0; }
+  /// Whether each row of those collected has.
+  [[nodiscard]] bool holds_all() const { return holds_all_; }
 
   /// As add_outliers, for row `row` of those collected, counted from the first of them.
   template <DType T>
@@ -76,6 +83,7 @@ class OutlierColumns {
   }
 
   int columns_ = 0;
+  bool holds_all_ = true;
   int64_t row_bytes_ = 0;
   const std::byte* first_head_ = nullptr;
   int input_[kMostColumns];

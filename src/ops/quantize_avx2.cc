@@ -31,7 +31,7 @@ int sum_lanes(__m256i v) {
 }
 
 /// Rounds block [first, first + block) of row x, at most `most_values`; adds up each `sum_block` of its q's.
-template <int64_t most_values, int64_t sum_block>
+template <int64_t most_values, int64_t sum_block, int rounds>
 void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, float* scale, int16_t* sum,
                     OutlierList& outliers) {
   x += first;
@@ -44,8 +44,17 @@ void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, flo
     chains = _mm256_add_ps(chains, _mm256_and_ps(a, _mm256_cmp_ps(a, a, _CMP_ORD_Q)));
   }
   float amax = max_lane(most);
-  const float limit =
-      sum_lanes16(total[0], total[1]) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
+  const float factor = static_cast<float>(kOutlierFactor) / static_cast<float>(block);
+  float limit = sum_lanes16(total[0], total[1]) * factor;
+  if (rounds == 2 && amax > limit) {
+    total[0] = total[1] = _mm256_setzero_ps();
+    for (int64_t i = 0; i < block; i += kLanes) {
+      const __m256 a = abs_ps(_mm256_loadu_ps(x + i));
+      __m256& chains = total[i / kLanes % 2];
+      chains = _mm256_add_ps(chains, _mm256_and_ps(a, _mm256_cmp_ps(a, _mm256_set1_ps(limit), _CMP_LE_OQ)));
+    }
+    limit = sum_lanes16(total[0], total[1]) * factor;
+  }
   float kept[most_values];
   if (amax > limit) {
     amax = take_outliers(x, first, block, limit, kept, outliers);
@@ -72,10 +81,13 @@ void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, flo
 }  // namespace
 
 void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept {
-  quantize_rows<32, 32>(args, rows, quantize_block<32, 32>);
+  quantize_rows<32, 32>(args, rows, quantize_block<32, 32, 1>);
 }
 void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept {
-  quantize_rows<256, 16>(args, rows, quantize_block<256, 16>);
+  quantize_rows<256, 16>(args, rows, quantize_block<256, 16, 1>);
+}
+void quantize_q8x256_twice(const QuantizeArgs& args, RowRange rows) noexcept {
+  quantize_rows<256, 16>(args, rows, quantize_block<256, 16, 2>);
 }
 
 }  // namespace headrace::avx2

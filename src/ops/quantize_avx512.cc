@@ -17,7 +17,7 @@ __m512i round_lanes(const float* x, __m512 inv) {
 }
 
 /// Rounds block [first, first + block) of row x, at most `most_values`; adds up each `sum_block` of its q's.
-template <int64_t most_values, int64_t sum_block>
+template <int64_t most_values, int64_t sum_block, int rounds>
 void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, float* scale, int16_t* sum,
                     OutlierList& outliers) {
   x += first;
@@ -29,7 +29,16 @@ void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, flo
     total = _mm512_mask_add_ps(total, _mm512_cmp_ps_mask(a, a, _CMP_ORD_Q), total, a);
   }
   float amax = _mm512_reduce_max_ps(most);
-  const float limit = sum_lanes16(total) * (static_cast<float>(kOutlierFactor) / static_cast<float>(block));
+  const float factor = static_cast<float>(kOutlierFactor) / static_cast<float>(block);
+  float limit = sum_lanes16(total) * factor;
+  if (rounds == 2 && amax > limit) {
+    total = _mm512_setzero_ps();
+    for (int64_t i = 0; i < block; i += kLanes) {
+      const __m512 a = _mm512_abs_ps(_mm512_loadu_ps(x + i));
+      total = _mm512_mask_add_ps(total, _mm512_cmp_ps_mask(a, _mm512_set1_ps(limit), _CMP_LE_OQ), total, a);
+    }
+    limit = sum_lanes16(total) * factor;
+  }
   float kept[most_values];
   if (amax > limit) {
     amax = take_outliers(x, first, block, limit, kept, outliers);
@@ -53,10 +62,13 @@ void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, flo
 }  // namespace
 
 void quantize_q8x32(const QuantizeArgs& args, RowRange rows) noexcept {
-  quantize_rows<32, 32>(args, rows, quantize_block<32, 32>);
+  quantize_rows<32, 32>(args, rows, quantize_block<32, 32, 1>);
 }
 void quantize_q8x256(const QuantizeArgs& args, RowRange rows) noexcept {
-  quantize_rows<256, 16>(args, rows, quantize_block<256, 16>);
+  quantize_rows<256, 16>(args, rows, quantize_block<256, 16, 1>);
+}
+void quantize_q8x256_twice(const QuantizeArgs& args, RowRange rows) noexcept {
+  quantize_rows<256, 16>(args, rows, quantize_block<256, 16, 2>);
 }
 
 }  // namespace headrace::avx512

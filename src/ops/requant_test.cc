@@ -144,9 +144,9 @@ TEST(Requant, ProductsAreTheSumsOfTheRoundedWeights) {
     const PackedWeights weights(dtype, WeightLayout::kRequant16, n, k, file);
     Rows x = random_rows({.rows = rows, .dim = k, .seed = test_seed()});
     for (int64_t i = 5; i < k; i += 90) x.row(1)[i] = 100;
-    AlignedBytes record(act_row_bytes(ActForm::kQ8x256, k) * rows);
-    const ActView act{ActForm::kQ8x256, record.data(), rows, k};
-    kQuantizeQ8x256.reference().fn({.x = x.data(), .y = act}, {0, rows});
+    AlignedBytes record(act_row_bytes(ActForm::kQ8x256Twice, k) * rows);
+    const ActView act{ActForm::kQ8x256Twice, record.data(), rows, k};
+    kQuantizeQ8x256Twice.reference().fn({.x = x.data(), .y = act}, {0, rows});
     Rows got(rows, n);
     matmul_table(dtype, WeightLayout::kRequant16)
         ->reference()
@@ -184,6 +184,10 @@ TEST(Requant, IsTheRecipeOfItsLayout) {
   EXPECT_EQ(recipe_text(*layout_recipe(WeightLayout::kRequant16, DType::kQ4_K)), "r8x256 v1");
   EXPECT_EQ(recipe_text(*layout_recipe(WeightLayout::kRequant16, DType::kQ8_0)), "r8x256 v1");
   EXPECT_EQ(layout_recipe(WeightLayout::kRequant16, DType::kBF16), nullptr);
+  EXPECT_EQ(recipe_text(*matmul_recipe(Numerics::kFastest, DType::kQ4_K)), "r8x256 v1");
+  EXPECT_EQ(recipe_text(*matmul_recipe(Numerics::kFastest, DType::kQ8_0)), "q8x32 v1");
+  EXPECT_EQ(recipe_text(*output_recipe(Numerics::kFastest, DType::kQ4_K)), "q8x256 v1");
+  EXPECT_EQ(recipe_text(*output_recipe(Numerics::kExact, DType::kQ4_K)), "f32-lanes16 v1");
   EXPECT_EQ(weight_layout_name(WeightLayout::kRequant16), "requant16");
 }
 

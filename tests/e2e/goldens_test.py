@@ -38,7 +38,7 @@ class GoldensTest(ProgramTest):
         # The plain reference takes minutes, and float weights are slow under sanitizers.
         setups = [["--isa", "all"]] if LONG else [["--numerics", "portable", *vector_isas()]]
         if not LONG and not SANITIZED:
-            setups.append(["--numerics", "exact"])
+            setups += [["--numerics", "fastest", *vector_isas()], ["--numerics", "exact"]]
         for setup in setups:
             lines = self.check(SMOLLM2, "--golden", data("smollm2"), *setup)
             self.assertTrue(lines[-1].endswith(" 0 FAILED, 0 NOT TRIED"), "\n".join(lines))
