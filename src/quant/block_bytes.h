@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/byte_order.h"
 #include "base/half.h"
@@ -23,6 +24,25 @@ inline void store_f16(std::byte* to, float value) noexcept { store_le(to, f32_to
 /// Halves of 16 bytes: element i in the low nibble of byte i, element i + 16 in the high nibble.
 [[nodiscard]] inline int load_nibble32(const std::byte* bytes, int i) noexcept {
   return i < 16 ? load_u8(bytes, i) & 15 : load_u8(bytes, i - 16) >> 4;
+}
+
+/// All nibbles of `half` bytes: the low ones to q[0, half), the high ones after them. As fast as vectors make it: this
+/// is what loading a model spends its time on.
+template <int half>
+void load_nibbles(const std::byte* bytes, int8_t* q) noexcept {
+  uint8_t packed[half];  // a copy, which q cannot overlap
+  std::memcpy(packed, bytes, half);
+  for (int i = 0; i < half; ++i) q[i] = static_cast<int8_t>(packed[i] & 15);
+  for (int i = 0; i < half; ++i) q[half + i] = static_cast<int8_t>(packed[i] >> 4);
+}
+
+/// All pairs of bits of 32 bytes, from the low ones up: the first of each byte to q[0, 32), the second after them, ...
+inline void load_bit_pairs(const std::byte* bytes, int8_t* q) noexcept {
+  uint8_t packed[32];
+  std::memcpy(packed, bytes, sizeof packed);
+  for (int s = 0; s < 4; ++s) {
+    for (int i = 0; i < 32; ++i) q[32 * s + i] = static_cast<int8_t>(packed[i] >> 2 * s & 3);
+  }
 }
 
 /// Adds bits to byte `i`, which is 0 there.

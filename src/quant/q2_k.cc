@@ -25,10 +25,7 @@ void unpack(const std::byte* block, UnpackedBlock256& out) noexcept {
     out.scale[s] = static_cast<int8_t>(load_u8(block, s) & 15);
     out.min[s] = static_cast<uint8_t>(load_u8(block, s) >> 4);
   }
-  for (int i = 0; i < 256; ++i) {
-    const auto [byte, shift] = two_bits_of(i);
-    out.q[i] = static_cast<int8_t>((load_u8(block + 16, byte) >> shift) & 3);
-  }
+  for (int h = 0; h < 2; ++h) load_bit_pairs(block + 16 + 32 * h, out.q + 128 * h);
 }
 
 void pack(const UnpackedBlock256& block, std::byte* out) noexcept {

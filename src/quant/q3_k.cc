@@ -28,11 +28,13 @@ void unpack(const std::byte* block, UnpackedBlock256& out) noexcept {
     const int high = (load_u8(scales, 8 + s % 4) >> (s / 4 * 2)) & 3;
     out.scale[s] = static_cast<int8_t>((low | high << 4) - 32);
   }
-  for (int i = 0; i < 256; ++i) {
-    const auto [byte, shift] = two_bits_of(i);
-    const int low = (load_u8(block + 32, byte) >> shift) & 3;
-    const int high = (load_u8(block, i % 32) >> (i / 32)) & 1;
-    out.q[i] = static_cast<int8_t>((low | high << 2) - 4);
+  for (int h = 0; h < 2; ++h) load_bit_pairs(block + 32 + 32 * h, out.q + 128 * h);
+  uint8_t high[32];
+  std::memcpy(high, block, sizeof high);
+  for (int s = 0; s < 8; ++s) {
+    for (int i = 0; i < 32; ++i) {
+      out.q[32 * s + i] = static_cast<int8_t>((out.q[32 * s + i] | (high[i] >> s & 1) << 2) - 4);
+    }
   }
 }
 

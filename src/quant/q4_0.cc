@@ -18,7 +18,8 @@ static_assert(kBytes == 2 + 32 / 2);
 void unpack(const std::byte* block, UnpackedBlock32& out) noexcept {
   out.d = load_f16(block);
   out.m = 0;
-  for (int i = 0; i < 32; ++i) out.q[i] = static_cast<int8_t>(load_nibble32(block + 2, i) - 8);
+  load_nibbles<16>(block + 2, out.q);
+  for (int8_t& q : out.q) q = static_cast<int8_t>(q - 8);
 }
 
 /// The element of greatest magnitude gets code 0 exactly, so the far end of the other side is 7 steps.

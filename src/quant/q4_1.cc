@@ -18,7 +18,7 @@ static_assert(kBytes == 2 + 2 + 32 / 2);
 void unpack(const std::byte* block, UnpackedBlock32& out) noexcept {
   out.d = load_f16(block);
   out.m = load_f16(block + 2);
-  for (int i = 0; i < 32; ++i) out.q[i] = static_cast<int8_t>(load_nibble32(block + 4, i));
+  load_nibbles<16>(block + 4, out.q);
 }
 
 /// Code 0 is the least element, code 15 the greatest.

@@ -24,10 +24,7 @@ void unpack(const std::byte* block, UnpackedBlock256& out) noexcept {
   out.d = load_f16(block);
   out.dmin = load_f16(block + 2);
   load_scales_6bit(block + 4, out);
-  for (int i = 0; i < 256; ++i) {
-    const auto [byte, shift] = four_bits_of(i);
-    out.q[i] = static_cast<int8_t>((load_u8(block + 16, byte) >> shift) & 15);
-  }
+  for (int c = 0; c < 4; ++c) load_nibbles<32>(block + 16 + 32 * c, out.q + 64 * c);
 }
 
 void pack(const UnpackedBlock256& block, std::byte* out) noexcept {

@@ -24,11 +24,11 @@ void unpack(const std::byte* block, UnpackedBlock256& out) noexcept {
   out.d = load_f16(block);
   out.dmin = load_f16(block + 2);
   load_scales_6bit(block + 4, out);
-  for (int i = 0; i < 256; ++i) {
-    const auto [byte, shift] = four_bits_of(i);
-    const int low = (load_u8(block + 48, byte) >> shift) & 15;
-    const int high = (load_u8(block + 16, i % 32) >> (i / 32)) & 1;
-    out.q[i] = static_cast<int8_t>(low | high << 4);
+  for (int c = 0; c < 4; ++c) load_nibbles<32>(block + 48 + 32 * c, out.q + 64 * c);
+  uint8_t high[32];
+  std::memcpy(high, block + 16, sizeof high);
+  for (int s = 0; s < 8; ++s) {
+    for (int i = 0; i < 32; ++i) out.q[32 * s + i] = static_cast<int8_t>(out.q[32 * s + i] | (high[i] >> s & 1) << 4);
   }
 }
 

@@ -25,11 +25,14 @@ void unpack(const std::byte* block, UnpackedBlock256& out) noexcept {
   out = {};
   out.d = load_f16(block + 208);
   for (int s = 0; s < 16; ++s) out.scale[s] = static_cast<int8_t>(load_i8(block + 192, s));
-  for (int i = 0; i < 256; ++i) {
-    const auto [byte, shift] = two_bits_of(i);
-    const int low = (load_u8(block, low_bits_of(i).byte) >> low_bits_of(i).shift) & 15;
-    const int high = (load_u8(block + 128, byte) >> shift) & 3;
-    out.q[i] = static_cast<int8_t>((low | high << 4) - 32);
+  for (int h = 0; h < 2; ++h) {
+    load_nibbles<64>(block + 64 * h, out.q + 128 * h);
+    uint8_t high[32];
+    std::memcpy(high, block + 128 + 32 * h, sizeof high);
+    for (int s = 0; s < 4; ++s) {
+      int8_t* q = out.q + 128 * h + 32 * s;
+      for (int i = 0; i < 32; ++i) q[i] = static_cast<int8_t>((q[i] | (high[i] >> 2 * s & 3) << 4) - 32);
+    }
   }
 }
 
