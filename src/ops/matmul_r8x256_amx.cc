@@ -144,19 +144,18 @@ inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
 }
 
-/// Adds the rows' outliers to the g-th group of a panel.
+/// Adds outliers to the g-th group of a panel: those of the rows that have no place among the columns.
 template <DType T>
-void add_outliers_of_group(const MatmulArgs& args, const std::byte* group, int g, const Part& part, Scratch& scratch) {
+void add_scattered_outliers(const MatmulArgs& args, const std::byte* group, int g, const Part& part, Scratch& scratch) {
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-  scratch.outliers.decode<T>(g, group, k);
-  const bool has_scales = !scratch.outliers.holds_all() && scratch.scales.prepare<T>(group, k);
+  const bool has_scales = scratch.scales.prepare<T>(group, k);
   for_rows(part, [&](int64_t at, int64_t row) {
+    if (scratch.outliers.holds(row - part.first)) return;
     const __m512 acc = _mm512_load_ps(scratch.acc[at][g]);
-    const int64_t collected = row - part.first;
-    const bool by_scales = has_scales && !scratch.outliers.holds(collected);
-    _mm512_store_ps(scratch.acc[at][g], by_scales ? scratch.scales.add<T>(group, heads + row * row_bytes, acc)
-                                                  : scratch.outliers.add<T>(g, group, k, collected, acc));
+    const std::byte* head = heads + row * row_bytes;
+    _mm512_store_ps(scratch.acc[at][g],
+                    has_scales ? scratch.scales.add<T>(group, head, acc) : add_outliers<T>(group, k, head, acc));
   });
 }
 
@@ -210,12 +209,16 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   }
   for (int p = 0; p < kFinishParts; ++p) finish(before, p);
 
-  if (part.is_last) {
-    for (int g = 0; g < count; ++g) add_outliers_of_group<T>(args, weights + g * group_bytes, g, part, scratch);
+  for (int g = 0; part.is_last && g < count; ++g) {
+    const std::byte* group = weights + g * group_bytes;
+    scratch.outliers.decode<T>(g, group, k);
+    if (!scratch.outliers.holds_all()) add_scattered_outliers<T>(args, group, g, part, scratch);
   }
   for_rows(part, [&](int64_t at, int64_t row) {
+    const bool has_columns = part.is_last && scratch.outliers.holds(row - part.first);
     for (int g = 0; g < count; ++g) {
-      const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
+      __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
+      if (has_columns) sum = scratch.outliers.add<T>(g, weights + g * group_bytes, k, row - part.first, sum);
       if (part.is_last) {
         store(args, first + g, row, sum);
       } else {
