@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/engine_options.h"
+#include "apps/bench_machine.h"
 #include "apps/bench_run.h"
 #include "apps/commands.h"
 #include "apps/load_flags.h"
@@ -41,7 +42,7 @@ CommandLine bench_command_line(BenchSettings& s) {
   return CommandLine(
       "headrace bench",
       "Measures tokens per second. As in llama-bench: ppN reads a prompt of N tokens, tgN generates N tokens one by "
-      "one; the first run of each is not counted.",
+      "one; the first run of each is not counted. `headrace bench machine` measures what the machine can do at best.",
       {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
       {{"What (each combination is measured)",
         {{.name = "prompt",
@@ -159,6 +160,7 @@ nlohmann::ordered_json json_of(const Engine& engine, const BenchSettings& s, con
 }  // namespace
 
 int command_bench(std::span<const std::string> arguments) {
+  if (!arguments.empty() && arguments[0] == "machine") return command_bench_machine(arguments.subspan(1));
   BenchSettings s;
   const CommandLine command = bench_command_line(s);
   if (command.parse(arguments) == CommandLine::Outcome::kHelp) {

@@ -5,6 +5,7 @@ import unittest
 from program import ProgramTest, data, run
 
 
+
 class InspectTest(ProgramTest):
     def test_json(self):
         result = run("inspect", data("gguf/llama-256-Q4_K_M.gguf"), "--json", "--isa", "ref")
@@ -41,6 +42,20 @@ class InspectTest(ProgramTest):
         for part in ("architecture   qwen3", "parameters", "KV cache", "tokenizer      BPE", "ends answers 2 <|im_end|>",
                      "chat template  default", "sampling       temperature 0", "packed"):
             self.assertIn(part, text)
+
+
+class BenchMachineTest(ProgramTest):
+    def test_json(self):
+        result = run("bench", "machine", "-t", "1,2", "--memory", "16", "--isa", "avx2", "-o", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        limits = {(row["limit"], row["threads"]): row for row in report["limits"]}
+        self.assertTrue(all(row["value"] > 0 for row in limits.values()), limits)
+        self.assertIn(("memory read, huge pages", 1), limits)
+        self.assertIn(("all threads start, meet and join", 2), limits)
+        self.assertNotIn(("int8, AMX tiles", 1), limits)
+        # Two units of eight lanes at no more than 8 GHz: a loop that the compiler has removed would be far above.
+        self.assertLess(limits["f32 fused multiply-add, AVX2", 1]["value"], 0.26)
 
 
 class BenchTest(ProgramTest):

@@ -1,0 +1,51 @@
+#include <immintrin.h>
+
+#include "backend/cpu/limits/limit_kernels.h"
+
+namespace headrace::amx {
+namespace {
+
+/// Eight tiles of 16 rows of 64 bytes, all zero.
+void configure() {
+  struct alignas(64) Config {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t colsb[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } const config;
+  asm volatile("" : : "r"(&config) : "memory");  // g++ 12 takes _tile_loadconfig for a read of 8 bytes
+  _tile_loadconfig(&config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+}
+
+}  // namespace
+
+void peak_int8(int64_t rounds) noexcept {
+  configure();
+  for (int64_t r = 0; r < rounds; ++r) {
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 5, 6);
+    _tile_dpbssd(2, 4, 7);
+    _tile_dpbssd(3, 5, 7);
+  }
+  _tile_release();
+}
+
+void peak_bf16(int64_t rounds) noexcept {
+  configure();
+  for (int64_t r = 0; r < rounds; ++r) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 5, 6);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
+}  // namespace headrace::amx
