@@ -9,6 +9,7 @@ constexpr Command kCommands[] = {
     {"run", "answer a prompt, or chat", command_run},
     {"inspect", "say what a model is and how it would run here", command_inspect},
     {"bench", "measure prompt and generation speed", command_bench},
+    {"tune", "find the fastest kernels for a model on this machine, and remember them", command_tune},
     {"eval", "compare a model with results of an independent implementation", command_eval},
 };
 

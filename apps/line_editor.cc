@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/cache_folder.h"
+
 namespace headrace {
 
 namespace {
@@ -115,11 +117,8 @@ LineEditor::Event LineEditor::read(std::string& line) {
 }
 
 std::string chat_history_path() {
-  const char* cache = std::getenv("HEADRACE_CACHE");
-  if (cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "chat-history";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') return {};
-  return std::filesystem::path(home) / ".cache/headrace/chat-history";
+  const std::optional<std::filesystem::path> cache = cache_folder();
+  return cache ? (*cache / "chat-history").string() : std::string();
 }
 
 }  // namespace headrace

@@ -61,8 +61,8 @@ Json kernels_of(const Engine& engine, const Json& types) {
   Json kernels = Json::array();
   for (const ChosenKernel& kernel : engine.backend().chosen_kernels()) {
     const bool is_used = !kernel.op.starts_with("matmul ") || std::ranges::any_of(types, [&](const Json& type) {
-      return type.contains("layout") &&
-             kernel.op == cat("matmul ", type["type"].get<std::string>(), " ", type["layout"].get<std::string>());
+      return type.contains("layout") && kernel.op.starts_with(cat("matmul ", type["type"].get<std::string>(), " ",
+                                                                  type["layout"].get<std::string>()));
     });
     if (is_used) kernels.push_back({{"op", kernel.op}, {"variant", kernel.variant}});
   }

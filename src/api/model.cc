@@ -7,6 +7,7 @@
 #include "api/chat_prompt.h"
 #include "api/engine_options.h"
 #include "api/model_text.h"
+#include "engine/tuning_file.h"
 #include "headrace/headrace.h"
 #include "sample/sampler.h"
 #include "sample/stop_matcher.h"
@@ -44,7 +45,7 @@ EngineConfig engine_config(const LoadOptions& options) {
   const std::optional<Numerics> numerics = parse_numerics(options.numerics);
   if (!numerics) {
     throw Error(ErrorCode::kInvalidArgument,
-                cat("numerics: '", printable(options.numerics), "' is not one of: portable, exact"));
+                cat("numerics: '", printable(options.numerics), "' is not one of: portable, fastest, exact"));
   }
   const std::optional<DType> kv_dtype = parse_kv_dtype(options.kv_cache_dtype);
   if (!kv_dtype && options.kv_cache_dtype != "auto") {
@@ -58,6 +59,7 @@ EngineConfig engine_config(const LoadOptions& options) {
   config.kv_dtype = kv_dtype;
   config.threads = options.threads > 0 ? options.threads : usable_cpus();
   config.max_model_len = options.max_model_len;
+  if (const auto path = tuning_path(config.isa, config.threads)) config.tuning = load_tuning(*path);
   return config;
 }
 

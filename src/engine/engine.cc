@@ -67,7 +67,7 @@ Engine::~Engine() = default;
 void Engine::build_backend(const EngineConfig& config) {
   switch (config.backend) {
     case BackendKind::kCpu:
-      backend_ = make_cpu_backend(pool_, config.isa);
+      backend_ = make_cpu_backend(pool_, config.isa, config.tuning);
       break;
     case BackendKind::kFakedev:
       backend_ = make_fakedev_backend(kFakedevBytes);

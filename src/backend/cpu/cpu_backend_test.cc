@@ -22,7 +22,7 @@ TEST(CpuBackend, ChoosesTheBestOfEachTable) {
   for (const Isa isa : kAllIsas) {
     if (!machine_has(isa)) continue;
     const std::clock_t start = std::clock();
-    const CpuKernels kernels = choose_cpu_kernels(isa);
+    const CpuKernels kernels = choose_cpu_kernels(isa, {});
     std::printf("%s: known answers in %.1f ms of processor time\n", std::string(isa_name(isa)).c_str(),
                 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     EXPECT_EQ(kernels.rms_norm, kRmsNorm.best(isa).fn);
@@ -34,7 +34,7 @@ TEST(CpuBackend, ChoosesTheBestOfEachTable) {
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K, DType::kIQ4_XS}) {
       for (const WeightLayout layout : kAllWeightLayouts) {
         const OpTable<MatmulFn>* const table = matmul_table(dtype, layout);
-        const MatmulFn chosen = kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)];
+        const MatmulFn chosen = kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)][0].fn;
         EXPECT_EQ(chosen, table != nullptr ? table->best(isa).fn : nullptr) << dtype_name(dtype);
       }
     }

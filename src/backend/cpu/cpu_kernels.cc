@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu_kernels.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -60,16 +61,30 @@ Fn choose(CpuKernels& kernels, std::string op, const OpTable<Fn>& table, Isa isa
 constexpr ProblemSize kOneRow{.rows = 1};
 constexpr ProblemSize kRows{.rows = 6};  // more than one tile of rows, the last one ragged
 
-void choose_matmuls(CpuKernels& kernels, Isa isa) {
+void choose_matmuls(CpuKernels& kernels, Isa isa, const CpuTuning& tuning) {
   for (const BlockFormat* const format : all_formats()) {
     const DType dtype = format->dtype;
     for (const WeightLayout layout : kAllWeightLayouts) {
       const OpTable<MatmulFn>* const table = matmul_table(dtype, layout);
       if (table == nullptr) continue;
-      kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)] = choose<MatmulArgs>(
-          kernels, cat("matmul ", dtype_name(dtype), " ", weight_layout_name(layout)), *table, isa,
-          [&](ProblemMemory& m) { return matmul_problem(m, kOneRow, dtype, layout); },
-          [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); });
+      auto& by_rows = kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)];
+      const auto choose_for = [&](std::string op, Isa highest) {
+        return choose<MatmulArgs>(
+            kernels, std::move(op), *table, highest,
+            [&](ProblemMemory& m) { return matmul_problem(m, kOneRow, dtype, layout); },
+            [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); });
+      };
+      const std::string op = cat("matmul ", dtype_name(dtype), " ", weight_layout_name(layout));
+      by_rows.fill({.fn = choose_for(op, isa), .grain = 1});
+      for (int i = 0; i < kNumRowClasses; ++i) {
+        const auto rows = static_cast<RowClass>(i);
+        const auto tuned = tuning.find({dtype, layout, rows});
+        if (tuned == tuning.end()) continue;
+        const auto& [key, choice] = *tuned;
+        by_rows[static_cast<size_t>(i)] = {
+            .fn = choose_for(cat(op, ", ", row_class_name(rows), " rows (tuned)"), std::min(isa, choice.isa)),
+            .grain = std::max(choice.grain, 1)};
+      }
     }
   }
 }
@@ -111,13 +126,13 @@ AttentionFn choose_attention(CpuKernels& kernels, Isa isa, DType kv_dtype) {
 
 }  // namespace
 
-CpuKernels choose_cpu_kernels(Isa isa) {
+CpuKernels choose_cpu_kernels(Isa isa, const CpuTuning& tuning) {
   CpuKernels k;
   choose_embed(k, isa);
   k.rms_norm = choose<RmsNormArgs>(k, std::string(kRmsNorm.name()), kRmsNorm, isa,
                                    [](ProblemMemory& m) { return rms_norm_problem(m, kRows); });
   choose_quantize(k, isa);
-  choose_matmuls(k, isa);
+  choose_matmuls(k, isa, tuning);
   k.add =
       choose<AddArgs>(k, std::string(kAdd.name()), kAdd, isa, [](ProblemMemory& m) { return add_problem(m, kRows); });
   k.silu_mul = choose<SiluMulArgs>(k, std::string(kSiluMul.name()), kSiluMul, isa,
