@@ -16,7 +16,6 @@
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
 #include "ops/matmul_tiles_amx.h"
-#include "ops/outlier_columns_avx512.h"
 #include "ops/tile_registers_amx.h"
 
 namespace headrace::amx {
@@ -222,7 +221,7 @@ inline __attribute__((always_inline)) void multiply(const std::byte* x, int64_t 
 struct Scratch {
   Planes planes;
   Sums sums[3];  ///< in turn: of this step and of the two before
-  OutlierColumns<kInPlaceRows, 1> outliers;
+  InPlaceOutliers outliers;
   alignas(64) float acc[kInPlaceRows][kLanes];
   alignas(64) float a[kMaxPassUnits];
   alignas(64) uint8_t min_sums[kMaxPassUnits][64];
@@ -315,7 +314,7 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   pass.height = height;
   while (next_pass(args, pass)) {
     gather<T>(args, pass, scratch);
-    scratch.outliers.collect(args.x, pass.first, pass.last);
+    scratch.outliers.collect(args.x, pass.first, pass.last, [&](int64_t row) { return pass.position_of(row); });
     for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
   }
   _tile_release();

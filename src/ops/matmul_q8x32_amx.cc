@@ -12,7 +12,6 @@
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
 #include "ops/matmul_tiles_amx.h"
-#include "ops/outlier_columns_avx512.h"
 #include "ops/tile_registers_amx.h"
 
 namespace headrace::amx {
@@ -29,7 +28,7 @@ struct Scratch {
   alignas(64) uint8_t q[kPanelUnits * kUnitBlocks][kSlabBytes];  ///< a panel of a group, ready to multiply
   alignas(64) int32_t sums[2][kTileRows][kLanes];                ///< in turn: of even and of odd blocks
   alignas(64) float acc[kInPlaceRows][kLanes];
-  OutlierColumns<kInPlaceRows, 1> outliers;
+  InPlaceOutliers outliers;
   // Of each block, in the order of the tiles' rows:
   alignas(64) float a[kMaxPassBlocks];   ///< scales of the activations
   alignas(64) float as[kMaxPassBlocks];  ///< times the sum of x
@@ -180,7 +179,7 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   pass.height = height;
   while (next_pass(args, pass)) {
     gather(args, pass, scratch);
-    scratch.outliers.collect(args.x, pass.first, pass.last);
+    scratch.outliers.collect(args.x, pass.first, pass.last, [&](int64_t row) { return pass.position_of(row); });
     for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
   }
   _tile_release();

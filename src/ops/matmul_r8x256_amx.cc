@@ -11,8 +11,7 @@
 #include "ops/matmul_r8x256.h"
 #include "ops/matmul_r8x256_avx512.h"
 #include "ops/matmul_tiles_amx.h"
-#include "ops/outlier_columns_avx512.h"
-#include "ops/outlier_scales_avx512.h"
+#include "ops/outlier_sheet_avx512.h"
 
 namespace headrace::amx {
 namespace {
@@ -29,8 +28,7 @@ struct Scratch {
   alignas(64) std::byte w8[kPanel][kUnitBytes];
   alignas(64) Sums sums[2];  ///< in turn: of this step and of the one before
   alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
-  OutlierColumns<kMaxPassRows, kPanel> outliers;
-  OutlierScales scales;
+  OutlierSheet<kMaxPassRows, 128 * kMaxPassRows> outliers;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
 };
 
@@ -106,16 +104,10 @@ void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int p
   if constexpr (tiles == 2) _tile_stored(3, sums[1][1], 64);
 }
 
-/// Rows [first, last) of a pass, units [first_unit, last_unit) of a chunk.
-struct Part {
-  int64_t first = 0, last = 0, tiles = 0;
+/// A pass over rows, and of it units [first_unit, last_unit): a chunk of k.
+struct Part : Pass {
   int64_t first_unit = 0, last_unit = 0;
-  int height = 0;
   bool is_first = true, is_last = true;  ///< chunk of its pass
-  [[nodiscard]] int64_t row_of_tile(int64_t t) const {
-    const int64_t row = first + t * kTileRows;
-    return row < last - height ? row : last - height;
-  }
 };
 
 void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
@@ -144,18 +136,16 @@ inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
 }
 
-/// Adds outliers to the g-th group of a panel: those of the rows that have no place among the columns.
+/// Adds the outliers of all rows to the g-th group of a panel.
 template <DType T>
-void add_scattered_outliers(const MatmulArgs& args, const std::byte* group, int g, const Part& part, Scratch& scratch) {
+void add_all_outliers(const MatmulArgs& args, const std::byte* group, int g, const Part& part, Scratch& scratch) {
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-  const bool has_scales = scratch.scales.prepare<T>(group, k);
+  scratch.outliers.add<T>(group, k, scratch.acc[0][g], kPanel * kLanes);
   for_rows(part, [&](int64_t at, int64_t row) {
     if (scratch.outliers.holds(row - part.first)) return;
-    const __m512 acc = _mm512_load_ps(scratch.acc[at][g]);
-    const std::byte* head = heads + row * row_bytes;
-    _mm512_store_ps(scratch.acc[at][g],
-                    has_scales ? scratch.scales.add<T>(group, head, acc) : add_outliers<T>(group, k, head, acc));
+    const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
+    _mm512_store_ps(scratch.acc[at][g], add_outliers<T>(group, k, heads + row * row_bytes, sum));
   });
 }
 
@@ -209,16 +199,11 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   }
   for (int p = 0; p < kFinishParts; ++p) finish(before, p);
 
-  for (int g = 0; part.is_last && g < count; ++g) {
-    const std::byte* group = weights + g * group_bytes;
-    scratch.outliers.decode<T>(g, group, k);
-    if (!scratch.outliers.holds_all()) add_scattered_outliers<T>(args, group, g, part, scratch);
-  }
+  for (int g = 0; part.is_last && g < count; ++g)
+    add_all_outliers<T>(args, weights + g * group_bytes, g, part, scratch);
   for_rows(part, [&](int64_t at, int64_t row) {
-    const bool has_columns = part.is_last && scratch.outliers.holds(row - part.first);
     for (int g = 0; g < count; ++g) {
-      __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
-      if (has_columns) sum = scratch.outliers.add<T>(g, weights + g * group_bytes, k, row - part.first, sum);
+      const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
       if (part.is_last) {
         store(args, first + g, row, sum);
       } else {
@@ -260,7 +245,9 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
       part.is_first = unit == 0;
       part.is_last = part.last_unit == units;
       gather_scales(args, part, scratch.a);
-      if (part.is_last) scratch.outliers.collect(args.x, part.first, part.last);
+      if (part.is_last) {
+        scratch.outliers.collect(args.x, part.first, part.last, [&](int64_t at) { return part.position_of(at); });
+      }
       for (int64_t g = groups.begin; g < groups.end; g += kPanel) {
         const int count = static_cast<int>(groups.end - g < kPanel ? groups.end - g : kPanel);
         multiply_panel<T>(args, g, count, part, scratch);

@@ -4,7 +4,7 @@
 
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
-#include "ops/outlier_columns_avx512.h"
+#include "ops/outlier_sheet_avx512.h"
 #include "ops/tile_config_amx.h"
 
 /// What the AMX products of interleaved weights share: passes over rows, tiles of rows within a pass, the registers'
@@ -24,6 +24,7 @@ constexpr int64_t kMaxPassRows = 512;    // their accumulators, 32 KiB, lie on t
 // Of a pass whose activations are read in place: with more, their accumulators and rows of y crowd the L2 cache (512
 // are 5 to 10 % slower).
 constexpr int64_t kInPlaceRows = 256;
+using InPlaceOutliers = OutlierSheet<kInPlaceRows, 64 * kInPlaceRows>;
 
 inline int tile_height(const MatmulArgs& args) {
   return args.x.rows < kTileRows ? static_cast<int>(args.x.rows) : kTileRows;
@@ -47,6 +48,12 @@ struct Pass {
     const int64_t row = first + t * height;
     return row < last - height ? row : last - height;
   }
+  /// The accumulator of a row, kTileRows to a tile: of two tiles that share it the last one's, which is stored last.
+  [[nodiscard]] int64_t position_of(int64_t row) const {
+    const int64_t start_of_last = row_of_tile(tiles - 1);
+    if (row >= start_of_last) return (tiles - 1) * kTileRows + row - start_of_last;
+    return (row - first) / height * kTileRows + (row - first) % height;
+  }
 };
 
 /// Goes on to the next pass (a fresh one has its height set); false where there is none. At most kInPlaceRows rows, and
@@ -64,17 +71,20 @@ inline bool next_pass(const MatmulArgs& args, Pass& pass) {
 
 /// The rows of a group from their accumulators, kTileRows to a tile, to y.
 template <DType T>
-void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, const float (*acc)[kLanes],
-                OutlierColumns<kInPlaceRows, 1>& outliers) {
+void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, float (*acc)[kLanes],
+                const InPlaceOutliers& outliers) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const int64_t k = args.w.k;
   const std::byte* weights = args.w.data + group * (k / kFormat.block_elems) * kFormat.unit_step_bytes;
-  outliers.template decode<T>(0, weights, k);
+  const int64_t row_bytes = act_row_bytes(args.x.form, k);
+  const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
+  outliers.add<T>(weights, k, acc[0], kLanes);
   for (int64_t t = 0; t < pass.tiles; ++t) {
     for (int r = 0; r < pass.height; ++r) {
       const int64_t row = pass.row_of_tile(t) + r;
-      const __m512 sum = _mm512_load_ps(acc[t * kTileRows + r]);
-      store(args, group, row, outliers.template add<T>(0, weights, k, row - pass.first, sum));
+      __m512 sum = _mm512_load_ps(acc[t * kTileRows + r]);
+      if (!outliers.holds(row - pass.first)) sum = add_outliers<T>(weights, k, heads + row * row_bytes, sum);
+      store(args, group, row, sum);
     }
   }
 }

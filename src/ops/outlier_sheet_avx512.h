@@ -1,0 +1,135 @@
+#pragma once
+
+#include "ops/matmul_interleaved_avx512.h"
+
+/// The outliers of the rows of a pass, for products with many rows. Some models have them in few channels, the same in
+/// most rows; behind an activation function each row has its own. Either way a row alone would decode a weight for
+/// each, which takes ten times as long as multiplying by it. Here they are sorted by slabs of 32 inputs: for a group of
+/// neurons, the inputs of a slab that any row needs are decoded once, and then each outlier is one multiply-add.
+///
+/// In an unnamed namespace, unlike other headers: each variant file needs a copy of its own, compiled for its own
+/// instruction set, that the linker cannot exchange for another's.
+namespace headrace {
+namespace {
+
+/// Decodes inputs of one slab, slab `b` of a unit of `blocks` blocks, to w[input][neuron]: those whose bits `wanted`
+/// has.
+template <DType T>
+void decode_slab(const std::byte* unit, int blocks, int b, uint32_t wanted, float (*w)[kNeuronGroup]) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  __m512 step[2], base[2];  // of the first and the last 16 inputs
+  if constexpr (kFormat.block_elems == kSlabK) {
+    const std::byte* d_at = unit + blocks * kFormat.slab_bytes + b * kGroupF16Bytes;
+    step[0] = step[1] = load_f16(d_at);
+    if constexpr (kFormat.has_min) base[0] = base[1] = load_f16(d_at + blocks * kGroupF16Bytes);
+  } else {
+    constexpr int kVectors = kUnitK / kFormat.scale_elems / 4, kScalesOfSlab = kSlabK / kFormat.scale_elems;
+    const std::byte* scales_at = unit + kUnitK / kSlabK * kFormat.slab_bytes;
+    const std::byte* d_at = scales_at + kFormat.scale_bytes;
+    for (int half = 0; half < 2; ++half) {
+      const int s = b * kScalesOfSlab + half * (kScalesOfSlab - 1);
+      __m512i scale = bits_at(scales_at, s / 4, 8 * (s % 4), kFormat.nibble_scales ? 15 : 255);
+      if constexpr (kFormat.scale_signed) scale = _mm512_srai_epi32(_mm512_slli_epi32(scale, 24), 24);
+      step[half] = _mm512_mul_ps(load_f16(d_at), _mm512_cvtepi32_ps(scale));
+      if constexpr (kFormat.has_min) {
+        const __m512i min = kFormat.nibble_scales ? bits_at(scales_at, s / 4, 8 * (s % 4) + 4, 15)
+                                                  : bits_at(scales_at, kVectors + s / 4, 8 * (s % 4), 255);
+        base[half] = _mm512_mul_ps(load_f16(d_at + kGroupF16Bytes), _mm512_cvtepi32_ps(min));
+      }
+    }
+  }
+  alignas(64) __m512i codes[kKRows];
+  expand_slab<T>(unit + b * kFormat.slab_bytes, codes);
+  const __m512i offset = _mm512_set1_epi32(offset_of(kFormat)), byte = _mm512_set1_epi32(255);
+  for (; wanted != 0; wanted &= wanted - 1) {
+    const int i = __builtin_ctz(wanted), half = i / 16;
+    const __m512i code = _mm512_and_si512(_mm512_srl_epi32(codes[i / 4], _mm_cvtsi32_si128(i % 4 * 8)), byte);
+    __m512 value = _mm512_mul_ps(step[half], _mm512_cvtepi32_ps(_mm512_sub_epi32(code, offset)));
+    if constexpr (kFormat.has_min) {
+      value = kFormat.block_elems == kSlabK ? _mm512_add_ps(value, base[half]) : _mm512_sub_ps(value, base[half]);
+    }
+    _mm512_store_ps(w[i], value);
+  }
+}
+
+/// Room for the rows of a pass, `most_rows`, and so many outliers; what does not fit stays with its row.
+template <int64_t most_rows, int most_entries>
+class OutlierSheet {
+ public:
+  /// Takes the outliers of rows [first, last). position_of(row): which accumulator is the row's.
+  template <class PositionOf>
+  void collect(const ActView& x, int64_t first, int64_t last, const PositionOf& position_of) {
+    const int64_t row_bytes = act_row_bytes(x.form, x.k);
+    const std::byte* const heads = x.data + act_outlier_offset(x.form, x.k) + first * row_bytes;
+    slabs_ = x.k <= kMostSlabs * kSlabK ? static_cast<int>(x.k / kSlabK) : 0;
+    __builtin_memset(begin_, 0, sizeof(begin_[0]) * static_cast<size_t>(slabs_ + 2));
+    __builtin_memset(wanted_, 0, sizeof(wanted_[0]) * static_cast<size_t>(slabs_));
+    int entries = 0;
+    for (int64_t r = 0; r < last - first; ++r) {
+      const std::byte* head = heads + r * row_bytes;
+      const int count = load_int(head);
+      held_[r] = count == 0 || (slabs_ > 0 && entries + count <= most_entries);
+      if (!held_[r]) continue;
+      entries += count;
+      for (int o = 0; o < count; ++o) {
+        const int i = load_int(outlier_at(head, o));
+        ++begin_[i / kSlabK + 2];
+        wanted_[i / kSlabK] |= 1u << (i % kSlabK);
+      }
+    }
+    // begin_[s + 1]: where the next outlier of slab s goes; in the end, where slab s + 1 begins.
+    for (int s = 0; s < slabs_; ++s) begin_[s + 2] += begin_[s + 1];
+    for (int64_t r = 0; r < last - first; ++r) {
+      const std::byte* head = heads + r * row_bytes;
+      const int count = held_[r] ? load_int(head) : 0;
+      const auto position = static_cast<uint16_t>(position_of(first + r));
+      for (int o = 0; o < count; ++o) {
+        const std::byte* outlier = outlier_at(head, o);
+        const int i = load_int(outlier);
+        entries_[begin_[i / kSlabK + 1]++] = {position, static_cast<uint16_t>(i % kSlabK), load_f32(outlier + 4)};
+      }
+    }
+  }
+
+  /// Whether the outliers of a row, counted from the first of those collected, are here.
+  [[nodiscard]] bool holds(int64_t row) const { return held_[row]; }
+
+  /// acc[position * stride]: of a group, kNeuronGroup floats. As add_outliers for all rows that are held: those of a
+  /// row in their order.
+  template <DType T>
+  void add(const std::byte* weights, int64_t k, float* acc, int64_t stride) const {
+    constexpr InterleavedFormat kFormat = interleaved_format(T);
+    alignas(64) float w[kSlabK][kNeuronGroup];
+    for (int s = 0; s < slabs_; ++s) {
+      if (wanted_[s] == 0) continue;
+      const int64_t done = s / kSlabsOfUnit * int64_t{kUnitK}, rest = (k - done) / kSlabK;
+      decode_slab<T>(weights + s / kSlabsOfUnit * int64_t{kFormat.unit_bytes},
+                     static_cast<int>(rest < kSlabsOfUnit ? rest : kSlabsOfUnit), s % kSlabsOfUnit, wanted_[s], w);
+      for (int e = begin_[s]; e < begin_[s + 1]; ++e) {
+        float* sum = acc + entries_[e].position * stride;
+        const __m512 x = _mm512_set1_ps(entries_[e].x);
+        _mm512_store_ps(sum, _mm512_fmadd_ps(_mm512_load_ps(w[entries_[e].input]), x, _mm512_load_ps(sum)));
+      }
+    }
+  }
+
+ private:
+  struct Entry {
+    uint16_t position, input;  // input: within its slab
+    float x;
+  };
+  static constexpr int kMostSlabs = 2048, kSlabsOfUnit = kUnitK / kSlabK;
+
+  static const std::byte* outlier_at(const std::byte* head, int o) {
+    return head + kOutlierHeadBytes + o * static_cast<int64_t>(sizeof(Outlier));
+  }
+
+  int slabs_ = 0;
+  int begin_[kMostSlabs + 2];
+  uint32_t wanted_[kMostSlabs];
+  bool held_[most_rows];
+  Entry entries_[most_entries];
+};
+
+}  // namespace
+}  // namespace headrace
