@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "api/model_text.h"
 #include "base/cat.h"
+#include "model/product_recipe.h"
 
 namespace headrace {
 namespace {
@@ -23,32 +23,41 @@ Json shapes_of(const ArchSpec& spec) {
           {"tied_output", spec.tied_output}};
 }
 
-/// Tensors, bytes and recipe of each type, and the number of parameters.
+/// Tensors and bytes of each type and recipe, and the number of parameters.
 void add_weights(const ModelFiles& files, const Engine& engine, const EngineConfig& config, Json& report) {
-  struct OfType {
+  struct Kind {
+    DType dtype;
+    const MatmulRecipe* recipe;
     int64_t tensors = 0;
     int64_t bytes = 0;
   };
-  std::map<DType, OfType> types;
-  std::map<DType, bool> is_multiplied;
+  std::vector<Kind> kinds;
+  const auto kind_of = [&](DType dtype, const MatmulRecipe* recipe) -> Kind& {
+    // What nothing multiplies by stands with the rest of its type.
+    const auto found = std::ranges::find_if(
+        kinds, [&](const Kind& k) { return k.dtype == dtype && (k.recipe == recipe || recipe == nullptr); });
+    return found != kinds.end() ? *found : kinds.emplace_back(dtype, recipe);
+  };
   int64_t parameters = 0;
-  for (const TensorSpec& tensor : engine.spec().tensors) {
-    const TensorView view = find_spec_tensor(files, tensor);
-    parameters += num_elements(view.shape);
-    types[view.dtype].tensors += 1;
-    types[view.dtype].bytes += static_cast<int64_t>(view.bytes.size());
-    const bool is_product =
-        tensor.role == TensorRole::kMatmul || (tensor.role == TensorRole::kEmbedding && engine.spec().tied_output);
-    is_multiplied[view.dtype] = is_multiplied[view.dtype] || is_product;
+  for (const bool is_product : {true, false}) {
+    for (const TensorSpec& tensor : engine.spec().tensors) {
+      const TensorView view = find_spec_tensor(files, tensor);
+      const MatmulRecipe* recipe = product_recipe(engine.spec(), tensor, config.numerics, view.dtype);
+      if ((recipe != nullptr) != is_product) continue;
+      parameters += num_elements(view.shape);
+      Kind& kind = kind_of(view.dtype, recipe);
+      kind.tensors += 1;
+      kind.bytes += static_cast<int64_t>(view.bytes.size());
+    }
   }
+  std::ranges::stable_sort(kinds, {}, &Kind::dtype);
   report["parameters"] = parameters;
   report["types"] = Json::array();
-  for (const auto& [dtype, of_type] : types) {
-    Json row{{"type", dtype_name(dtype)}, {"tensors", of_type.tensors}, {"bytes", of_type.bytes}};
-    const MatmulRecipe* recipe = matmul_recipe(config.numerics, dtype);
-    if (recipe != nullptr && is_multiplied[dtype]) {
-      row["recipe"] = recipe_text(*recipe);
-      row["layout"] = weight_layout_name(recipe->layout);
+  for (const Kind& kind : kinds) {
+    Json row{{"type", dtype_name(kind.dtype)}, {"tensors", kind.tensors}, {"bytes", kind.bytes}};
+    if (kind.recipe != nullptr) {
+      row["recipe"] = recipe_text(*kind.recipe);
+      row["layout"] = weight_layout_name(kind.recipe->layout);
     }
     report["types"].push_back(row);
   }

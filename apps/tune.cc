@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/options_command_line.h"
 #include "engine/tuning_file.h"
+#include "model/product_recipe.h"
 
 namespace headrace {
 namespace {
@@ -20,10 +21,8 @@ std::vector<TunedShapes> shapes_of(const ModelFiles& files, const ArchSpec& spec
   std::vector<TunedShapes> kinds;
   for (const TensorSpec& tensor : spec.tensors) {
     const TensorView view = find_spec_tensor(files, tensor);
-    const MatmulRecipe* recipe = matmul_recipe(numerics, view.dtype);
-    const bool is_multiplied =
-        tensor.role == TensorRole::kMatmul || (tensor.role == TensorRole::kEmbedding && spec.tied_output);
-    if (view.shape.size() != 2 || recipe == nullptr || !is_multiplied) continue;
+    const MatmulRecipe* recipe = product_recipe(spec, tensor, numerics, view.dtype);
+    if (recipe == nullptr) continue;
     auto kind = std::ranges::find_if(
         kinds, [&](const TunedShapes& k) { return k.dtype == view.dtype && k.layout == recipe->layout; });
     if (kind == kinds.end()) {

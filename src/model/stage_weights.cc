@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "model/product_recipe.h"
 
 namespace headrace {
 
@@ -40,11 +41,18 @@ class StageWeights::Loader {
   }
 
   /// The matrix `base`.weight, packed by its recipe, with `base`.bias where `biased`.
-  Linear linear(const std::string& base, bool biased) { return linear(base, biased, matmul_recipe); }
-  Linear output() { return linear("output", false, output_recipe); }
+  Linear linear(const std::string& base, bool biased) {
+    const std::string name = base + ".weight";
+    const TensorView from = source(require(name));
+    Linear out;
+    out.recipe = recipe(name, from.dtype);
+    out.w = pack(from, out.recipe->layout);
+    if (biased) out.bias = vector(base + ".bias");
+    return out;
+  }
   /// The output projection on the embedding's table.
   Linear tied_output(const std::string& name, const WeightView& table) {
-    return {.w = table, .bias = nullptr, .recipe = recipe(name, table.dtype, output_recipe)};
+    return {.w = table, .bias = nullptr, .recipe = recipe(name, table.dtype)};
   }
 
   /// The embedding's table: in the layout that the tied output projection wants, else as in the file.
@@ -52,24 +60,12 @@ class StageWeights::Loader {
     const TensorView from = source(require(name));
     if (find_format(from.dtype) == nullptr) unsupported(name, from.dtype);
     const bool shared = to_.units_.output && spec_.tied_output;
-    return pack(from, shared ? recipe(name, from.dtype, output_recipe)->layout : WeightLayout::kRows);
+    return pack(from, shared ? recipe(name, from.dtype)->layout : WeightLayout::kRows);
   }
 
  private:
-  using RecipeOf = const MatmulRecipe* (*)(Numerics, DType) noexcept;
-
-  Linear linear(const std::string& base, bool biased, RecipeOf recipe_of) {
-    const std::string name = base + ".weight";
-    const TensorView from = source(require(name));
-    Linear out;
-    out.recipe = recipe(name, from.dtype, recipe_of);
-    out.w = pack(from, out.recipe->layout);
-    if (biased) out.bias = vector(base + ".bias");
-    return out;
-  }
-
-  const MatmulRecipe* recipe(const std::string& name, DType dtype, RecipeOf recipe_of) {
-    const MatmulRecipe* found = recipe_of(numerics_, dtype);
+  const MatmulRecipe* recipe(const std::string& name, DType dtype) {
+    const MatmulRecipe* found = product_recipe(spec_, require(name), numerics_, dtype);
     if (found == nullptr || !backend_.has_matmul(dtype, found->layout)) unsupported(name, dtype);
     return found;
   }
@@ -168,7 +164,7 @@ StageWeights::StageWeights(Backend& backend, ComputePool& pool, const ModelFiles
     if (spec.tied_output) {
       output_ = loader.tied_output(embedding_name, embedding_);
     } else {
-      output_ = loader.output();
+      output_ = loader.linear("output", false);
     }
   }
 }

@@ -1,7 +1,7 @@
 // Recipe f32-lanes16 (matmul.h): the sixteen chains of a product are the lanes of one vector.
 #include <immintrin.h>
 
-#include "ops/matmul_f32_vectors.h"
+#include "ops/matmul_f32_vectors_avx2.h"
 
 namespace headrace::avx512 {
 namespace {
