@@ -5,8 +5,10 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "engine/engine.h"
+#include "model/product_recipe.h"
 
 namespace headrace {
 namespace {
@@ -148,10 +150,26 @@ TEST_P(Sameness, OnADeviceThatTheHostCannotTouch) {
   expect_same(config, "fakedev");
 }
 
+/// How everything in a model is computed.
+std::string recipes_of(const ModelFiles& files, Numerics numerics) {
+  const ArchSpec spec = make_arch_spec(files);
+  std::string text = cat(kv_dtype_name(choose_kv_dtype(numerics, files, spec)));
+  for (const TensorSpec& tensor : spec.tensors) {
+    const MatmulRecipe* recipe = product_recipe(spec, tensor, numerics, find_spec_tensor(files, tensor).dtype);
+    text += cat(" ", recipe != nullptr ? recipe_text(*recipe) : "none");
+  }
+  return text;
+}
+
+/// Each model under every kind of numerics that is not for this model the same as another one.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::string& model : models()) {
-    for (const Numerics numerics : kAllNumerics) all.push_back({model, numerics});
+    const ModelFiles files = open_model(model);
+    std::set<std::string> seen;
+    for (const Numerics numerics : kAllNumerics) {
+      if (seen.insert(recipes_of(files, numerics)).second) all.push_back({model, numerics});
+    }
   }
   // Caches that are not chosen unasked; the choice covers f32 and f16.
   for (const DType dtype : {DType::kBF16, DType::kI8}) {
