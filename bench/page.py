@@ -52,6 +52,11 @@ def summary(case):
     return f"{case['median']['headrace']:.1f} tokens/s, {ratio(case):.2f} x {name} ({rate:.1f})"
 
 
+def runs_of(result):
+    counts = {len(rates) for case in result["cases"].values() for rates in case["rates"].values()}
+    return "to".join(f" {n} " for n in sorted({min(counts), max(counts)})).strip()
+
+
 def figures(root):
     """The tables, the kinds of processor side by side."""
     results = {path.stem: json.loads(path.read_text()) for path in sorted((root / "docs/performance").glob("*.json"))}
@@ -59,7 +64,7 @@ def figures(root):
     for kind, result in results.items():
         limits = result["limits"]
         lines += [f"**{kind}**: {limits['cpu']}, {limits['usable_cpus']} CPUs; {result['day']}, commit "
-                  f"{result['commit']}; peers: {', '.join(f'{n} ({v})' for n, v in result['peers'].items())}.", ""]
+                  f"{result['commit']}; {runs_of(result)} runs of each engine; peers: {', '.join(f'{n} ({v})' for n, v in result['peers'].items())}.", ""]
     names = list(dict.fromkeys(name for result in results.values() for name in result["cases"]))
     lines += ["| tokens/s (x better peer) | " + " | ".join(results) + " |", "|---|" + "---:|" * len(results)]
     for name in names:
