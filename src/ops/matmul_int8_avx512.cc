@@ -61,32 +61,6 @@ void add_unit32(const std::byte* unit, int blocks, const Acts<rows>& x, int64_t 
   }
 }
 
-/// Byte `i` of each lane as a 32-bit number.
-template <bool is_signed>
-__m512i scale_lane(__m512i v, int i) {
-  if constexpr (is_signed) {
-    return _mm512_srai_epi32(_mm512_slli_epi32(v, static_cast<unsigned>(24 - 8 * i)), 24);
-  } else {
-    return _mm512_and_si512(_mm512_srli_epi32(v, static_cast<unsigned>(8 * i)), _mm512_set1_epi32(255));
-  }
-}
-
-/// Bytes `i` and `j` of each lane as a pair of 16-bit numbers.
-template <bool is_signed>
-__m512i scale_pair(__m512i v, int i, int j) {
-  if constexpr (is_signed) {  // into the high bytes, then down with the sign
-    const __m128i pick = _mm_set1_epi32(0x00800080 | i << 8 | j << 24);
-    const __m512i offsets =
-        _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00)));
-    return _mm512_srai_epi16(_mm512_shuffle_epi8(v, offsets), 8);
-  } else {
-    const __m128i pick = _mm_set1_epi32(static_cast<int>(0x80008000u) | i | j << 16);
-    const __m512i offsets =
-        _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x00040004, 0x00080008, 0x000c000c)));
-    return _mm512_shuffle_epi8(v, offsets);
-  }
-}
-
 template <DType T, int rows>
 void add_unit256(const std::byte* unit, const Acts<rows>& x, int64_t block, __m512* acc) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
@@ -114,9 +88,9 @@ void add_unit256(const std::byte* unit, const Acts<rows>& x, int64_t block, __m5
       expand_slab<T>(unit + s * kFormat.slab_bytes, w);
       // The slab's scale or two, and what multiplies the sums of its first and last 16 activations.
       const int first = kN == 16 ? 2 * i : i, second = kN == 16 ? 2 * i + 1 : i;
-      const __m512i first_scale = scale_lane<kSigned>(scales, first),
-                    second_scale = scale_lane<kSigned>(scales, second);
-      const __m512i pair = scale_pair<kSigned>(weights, first, second);
+      const __m512i first_scale = byte_of_lane<kSigned>(scales, first),
+                    second_scale = byte_of_lane<kSigned>(scales, second);
+      const __m512i pair = byte_pair_of_lane<kSigned>(weights, first, second);
 #pragma GCC unroll 8
       for (int r = 0; r < rows; ++r) {
         const int8_t* q = codes_of(x.row[r], x_at);

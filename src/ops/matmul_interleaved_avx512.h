@@ -95,6 +95,32 @@ inline __m512i bits_at(const std::byte* p, int i, int shift, int mask) {
   return _mm512_and_si512(_mm512_srl_epi32(v, _mm_cvtsi32_si128(shift)), _mm512_set1_epi32(mask));
 }
 
+/// Byte `i` of each lane as a 32-bit number.
+template <bool is_signed>
+__m512i byte_of_lane(__m512i v, int i) {
+  if constexpr (is_signed) {
+    return _mm512_srai_epi32(_mm512_slli_epi32(v, static_cast<unsigned>(24 - 8 * i)), 24);
+  } else {
+    return _mm512_and_si512(_mm512_srli_epi32(v, static_cast<unsigned>(8 * i)), _mm512_set1_epi32(255));
+  }
+}
+
+/// Bytes `i` and `j` of each lane as a pair of 16-bit numbers.
+template <bool is_signed>
+__m512i byte_pair_of_lane(__m512i v, int i, int j) {
+  if constexpr (is_signed) {  // into the high bytes, then down with the sign
+    const __m128i pick = _mm_set1_epi32(0x00800080 | i << 8 | j << 24);
+    const __m512i offsets =
+        _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00)));
+    return _mm512_srai_epi16(_mm512_shuffle_epi8(v, offsets), 8);
+  } else {
+    const __m128i pick = _mm_set1_epi32(static_cast<int>(0x80008000u) | i | j << 16);
+    const __m512i offsets =
+        _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x00040004, 0x00080008, 0x000c000c)));
+    return _mm512_shuffle_epi8(v, offsets);
+  }
+}
+
 /// The q of byte `i` (0 to 3) of k-row `r` of a slab.
 template <DType T>
 __m512i codes_at(const std::byte* slab, int r, int i) {
@@ -122,19 +148,19 @@ __m512i codes_at(const std::byte* slab, int r, int i) {
   }
 }
 
-/// The weights of input `i` of a group, in f32.
+/// What a sub-block's codes are multiplied by, and what is added (m) or subtracted (dmin * min) then.
+struct SubBlock {
+  __m512 step, base;
+};
+/// The sub-block of input `at` of a unit of `blocks` blocks.
 template <DType T>
-__m512 weights_at(const std::byte* weights, int64_t k, int64_t i) {
+SubBlock sub_block_of(const std::byte* unit, int blocks, int at) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
-  const std::byte* unit = weights + i / kUnitK * kFormat.unit_bytes;
-  const int at = static_cast<int>(i % kUnitK), b = at / kSlabK;
-  const __m512 q = _mm512_cvtepi32_ps(codes_at<T>(unit + b * kFormat.slab_bytes, at % kSlabK / 4, at % 4));
+  SubBlock sub_block{};
   if constexpr (kFormat.block_elems == kSlabK) {
-    const int64_t rest = (k - i / kUnitK * kUnitK) / kSlabK, blocks = rest < 8 ? rest : 8;
-    const std::byte* d_at = unit + blocks * kFormat.slab_bytes + b * kGroupF16Bytes;
-    const __m512 w = _mm512_mul_ps(load_f16(d_at), q);
-    if constexpr (!kFormat.has_min) return w;
-    return _mm512_add_ps(w, load_f16(d_at + blocks * kGroupF16Bytes));
+    const std::byte* d_at = unit + blocks * kFormat.slab_bytes + at / kSlabK * kGroupF16Bytes;
+    sub_block.step = load_f16(d_at);
+    if constexpr (kFormat.has_min) sub_block.base = load_f16(d_at + blocks * kGroupF16Bytes);
   } else {
     constexpr int kVectors = kUnitK / kFormat.scale_elems / 4;
     const std::byte* scales_at = unit + kUnitK / kSlabK * kFormat.slab_bytes;
@@ -142,12 +168,41 @@ __m512 weights_at(const std::byte* weights, int64_t k, int64_t i) {
     const int s = at / kFormat.scale_elems;
     __m512i scale = bits_at(scales_at, s / 4, 8 * (s % 4), kFormat.nibble_scales ? 15 : 255);
     if constexpr (kFormat.scale_signed) scale = _mm512_srai_epi32(_mm512_slli_epi32(scale, 24), 24);
-    const __m512 w = _mm512_mul_ps(_mm512_mul_ps(load_f16(d_at), _mm512_cvtepi32_ps(scale)), q);
-    if constexpr (!kFormat.has_min) return w;
-    const __m512i min = kFormat.nibble_scales ? bits_at(scales_at, s / 4, 8 * (s % 4) + 4, 15)
-                                              : bits_at(scales_at, kVectors + s / 4, 8 * (s % 4), 255);
-    return _mm512_sub_ps(w, _mm512_mul_ps(load_f16(d_at + kGroupF16Bytes), _mm512_cvtepi32_ps(min)));
+    sub_block.step = _mm512_mul_ps(load_f16(d_at), _mm512_cvtepi32_ps(scale));
+    if constexpr (kFormat.has_min) {
+      const __m512i min = kFormat.nibble_scales ? bits_at(scales_at, s / 4, 8 * (s % 4) + 4, 15)
+                                                : bits_at(scales_at, kVectors + s / 4, 8 * (s % 4), 255);
+      sub_block.base = _mm512_mul_ps(load_f16(d_at + kGroupF16Bytes), _mm512_cvtepi32_ps(min));
+    }
   }
+  return sub_block;
+}
+
+/// The weights of codes q of a sub-block, in f32.
+template <DType T>
+__m512 weights_of(SubBlock sub_block, __m512i q) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  const __m512 w = _mm512_mul_ps(sub_block.step, _mm512_cvtepi32_ps(q));
+  if constexpr (!kFormat.has_min) return w;
+  return kFormat.block_elems == kSlabK ? _mm512_add_ps(w, sub_block.base) : _mm512_sub_ps(w, sub_block.base);
+}
+
+/// Blocks in the unit that holds input `i` of k: the last one may be shorter.
+template <DType T>
+int blocks_of_unit(int64_t k, int64_t i) {
+  constexpr int kBlocks = kUnitK / interleaved_format(T).block_elems;
+  const int64_t rest = (k - i / kUnitK * kUnitK) / interleaved_format(T).block_elems;
+  return static_cast<int>(rest < kBlocks ? rest : kBlocks);
+}
+
+/// The weights of input `i` of a group, in f32.
+template <DType T>
+__m512 weights_at(const std::byte* weights, int64_t k, int64_t i) {
+  constexpr InterleavedFormat kFormat = interleaved_format(T);
+  const std::byte* unit = weights + i / kUnitK * kFormat.unit_bytes;
+  const int at = static_cast<int>(i % kUnitK);
+  const __m512i q = codes_at<T>(unit + at / kSlabK * kFormat.slab_bytes, at % kSlabK / 4, at % 4);
+  return weights_of<T>(sub_block_of<T>(unit, blocks_of_unit<T>(k, i), at), q);
 }
 
 /// Adds the outliers of a row, whose list begins at `head`.

@@ -54,18 +54,6 @@ struct Step {
   float* acc = nullptr;  ///< [kTileRows][kLanes]
 };
 
-/// Bytes `i` and `j` of each lane in the even places of the lane, zeros in the odd ones.
-inline __m512i even_bytes(__m512i v, int i, int j) {
-  const __m128i pick = _mm_set1_epi32(static_cast<int>(0x80008000u) | i | j << 16);
-  return _mm512_shuffle_epi8(
-      v, _mm512_broadcast_i32x4(_mm_add_epi8(pick, _mm_setr_epi32(0, 0x00040004, 0x00080008, 0x000c000c))));
-}
-
-/// Byte `i` of each lane as a 32-bit number.
-inline __m512i byte_of_lane(__m512i v, int i) {
-  return _mm512_and_si512(_mm512_srli_epi32(v, static_cast<unsigned>(8 * i)), _mm512_set1_epi32(255));
-}
-
 template <DType T>
 void expand_unit(const std::byte* unit, Planes& planes) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
@@ -88,7 +76,7 @@ void expand_unit(const std::byte* unit, Planes& planes) {
       const int first = kN == 16 ? 2 * i : i, second = kN == 16 ? 2 * i + 1 : i;
       if constexpr (kFormat.has_min) {
         for (int half = 0; half < 2; ++half) {
-          const __m512 min = _mm512_cvtepi32_ps(byte_of_lane(mins, half == 0 ? first : second));
+          const __m512 min = _mm512_cvtepi32_ps(byte_of_lane<false>(mins, half == 0 ? first : second));
           const __m512i bits = _mm512_castps_si512(min);
           _mm512_store_si512(planes.mins + 64 * (2 * s + half), _mm512_or_si512(bits, _mm512_srli_epi32(bits, 16)));
         }
@@ -96,8 +84,8 @@ void expand_unit(const std::byte* unit, Planes& planes) {
       __m512i w[kKRows];
       expand_slab<T>(unit + s * kFormat.slab_bytes, w);
       if constexpr (splits_scale(T)) {
-        const __m512i low = even_bytes(and_shifted_left(scales, 0, 7), i, i);
-        const __m512i high = even_bytes(and_shifted_left(scales, -3, 7), i, i);
+        const __m512i low = byte_pair_of_lane<false>(and_shifted_left(scales, 0, 7), i, i);
+        const __m512i high = byte_pair_of_lane<false>(and_shifted_left(scales, -3, 7), i, i);
 #pragma GCC unroll 8
         for (int r = 0; r < kKRows; ++r) {
           _mm512_store_si512(planes.low + 64 * (kKRows * s + r), _mm512_mullo_epi16(w[r], low));
@@ -108,7 +96,8 @@ void expand_unit(const std::byte* unit, Planes& planes) {
 #pragma GCC unroll 8
       for (int r = 0; r < kKRows; ++r) {
         const int scale = r < kRowsOfScale ? first : second;
-        const __m512i even_scale = even_bytes(scales, scale, scale), odd_scale = _mm512_slli_epi16(even_scale, 8);
+        const __m512i even_scale = byte_pair_of_lane<false>(scales, scale, scale),
+                      odd_scale = _mm512_slli_epi16(even_scale, 8);
         __m512i even = _mm512_maddubs_epi16(w[r], even_scale), odd = _mm512_maddubs_epi16(w[r], odd_scale);
         if constexpr (offset_of(kFormat) != 0) {
           const __m512i offset =

@@ -51,17 +51,6 @@ void requant_rows(const __m512i* codes, StepBase sub_block, std::byte* out) {
   }
 }
 
-/// Byte `i` of each lane, a signed or an unsigned number.
-template <bool is_signed>
-__m512 number_of_lane(__m512i v, int i) {
-  if constexpr (is_signed) {
-    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, static_cast<unsigned>(24 - 8 * i)), 24));
-  } else {
-    return _mm512_cvtepi32_ps(
-        _mm512_and_si512(_mm512_srli_epi32(v, static_cast<unsigned>(8 * i)), _mm512_set1_epi32(255)));
-  }
-}
-
 /// B of a sub-block in formats without minima, from its S.
 template <DType T, bool is_unsigned>
 __m512i base_of_step(__m512i step) {
@@ -124,9 +113,11 @@ void requant_unit(const std::byte* unit, int slabs, const std::byte* r_at, std::
         for (int half = 0; half < kSubBlocks; ++half) {
           const int at = kSubBlocks * i + half;
           StepBase sub_block{};
-          sub_block.step = word_pairs(_mm512_mul_ps(number_of_lane<kFormat.scale_signed>(scales, at), d));
+          sub_block.step =
+              word_pairs(_mm512_mul_ps(_mm512_cvtepi32_ps(byte_of_lane<kFormat.scale_signed>(scales, at)), d));
           if constexpr (kFormat.has_min) {
-            sub_block.base = base_of_min<is_unsigned>(_mm512_mul_ps(number_of_lane<false>(mins, at), minus_dmin));
+            sub_block.base =
+                base_of_min<is_unsigned>(_mm512_mul_ps(_mm512_cvtepi32_ps(byte_of_lane<false>(mins, at)), minus_dmin));
           } else if constexpr (kHasBase) {
             sub_block.base = base_of_step<T, is_unsigned>(sub_block.step);
           }

@@ -17,38 +17,14 @@ namespace {
 template <DType T>
 void decode_slab(const std::byte* unit, int blocks, int b, uint32_t wanted, float (*w)[kNeuronGroup]) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
-  __m512 step[2], base[2];  // of the first and the last 16 inputs
-  if constexpr (kFormat.block_elems == kSlabK) {
-    const std::byte* d_at = unit + blocks * kFormat.slab_bytes + b * kGroupF16Bytes;
-    step[0] = step[1] = load_f16(d_at);
-    if constexpr (kFormat.has_min) base[0] = base[1] = load_f16(d_at + blocks * kGroupF16Bytes);
-  } else {
-    constexpr int kVectors = kUnitK / kFormat.scale_elems / 4, kScalesOfSlab = kSlabK / kFormat.scale_elems;
-    const std::byte* scales_at = unit + kUnitK / kSlabK * kFormat.slab_bytes;
-    const std::byte* d_at = scales_at + kFormat.scale_bytes;
-    for (int half = 0; half < 2; ++half) {
-      const int s = b * kScalesOfSlab + half * (kScalesOfSlab - 1);
-      __m512i scale = bits_at(scales_at, s / 4, 8 * (s % 4), kFormat.nibble_scales ? 15 : 255);
-      if constexpr (kFormat.scale_signed) scale = _mm512_srai_epi32(_mm512_slli_epi32(scale, 24), 24);
-      step[half] = _mm512_mul_ps(load_f16(d_at), _mm512_cvtepi32_ps(scale));
-      if constexpr (kFormat.has_min) {
-        const __m512i min = kFormat.nibble_scales ? bits_at(scales_at, s / 4, 8 * (s % 4) + 4, 15)
-                                                  : bits_at(scales_at, kVectors + s / 4, 8 * (s % 4), 255);
-        base[half] = _mm512_mul_ps(load_f16(d_at + kGroupF16Bytes), _mm512_cvtepi32_ps(min));
-      }
-    }
-  }
+  const SubBlock halves[]{sub_block_of<T>(unit, blocks, b * kSlabK), sub_block_of<T>(unit, blocks, b * kSlabK + 16)};
   alignas(64) __m512i codes[kKRows];
   expand_slab<T>(unit + b * kFormat.slab_bytes, codes);
   const __m512i offset = _mm512_set1_epi32(offset_of(kFormat)), byte = _mm512_set1_epi32(255);
   for (; wanted != 0; wanted &= wanted - 1) {
-    const int i = __builtin_ctz(wanted), half = i / 16;
+    const int i = __builtin_ctz(wanted);
     const __m512i code = _mm512_and_si512(_mm512_srl_epi32(codes[i / 4], _mm_cvtsi32_si128(i % 4 * 8)), byte);
-    __m512 value = _mm512_mul_ps(step[half], _mm512_cvtepi32_ps(_mm512_sub_epi32(code, offset)));
-    if constexpr (kFormat.has_min) {
-      value = kFormat.block_elems == kSlabK ? _mm512_add_ps(value, base[half]) : _mm512_sub_ps(value, base[half]);
-    }
-    _mm512_store_ps(w[i], value);
+    _mm512_store_ps(w[i], weights_of<T>(halves[i / 16], _mm512_sub_epi32(code, offset)));
   }
 }
 
@@ -102,9 +78,8 @@ class OutlierSheet {
     alignas(64) float w[kSlabK][kNeuronGroup];
     for (int s = 0; s < slabs_; ++s) {
       if (wanted_[s] == 0) continue;
-      const int64_t done = s / kSlabsOfUnit * int64_t{kUnitK}, rest = (k - done) / kSlabK;
       decode_slab<T>(weights + s / kSlabsOfUnit * int64_t{kFormat.unit_bytes},
-                     static_cast<int>(rest < kSlabsOfUnit ? rest : kSlabsOfUnit), s % kSlabsOfUnit, wanted_[s], w);
+                     blocks_of_unit<T>(k, s * int64_t{kSlabK}), s % kSlabsOfUnit, wanted_[s], w);
       for (int e = begin_[s]; e < begin_[s + 1]; ++e) {
         float* sum = acc + entries_[e].position * stride;
         const __m512 x = _mm512_set1_ps(entries_[e].x);
