@@ -32,7 +32,7 @@ class FixedList {
 };
 
 /// An operator whose output rows depend on the same rows of its inputs alone.
-using RowOp = std::variant<std::monostate, AddArgs, RmsNormArgs, QuantizeArgs, SiluMulArgs, RopeArgs, KvWriteArgs>;
+using RowOp = std::variant<AddArgs, RmsNormArgs, QuantizeArgs, SiluMulArgs, RopeArgs, KvWriteArgs>;
 
 /// Operators that follow each other on the same `rows`, done row by row: a row stays in the nearest cache from the
 /// first of them to the last, and threads meet once for all. Each has a whole number of items a row.
@@ -42,8 +42,9 @@ struct RowChain {
   void then(const Args& args) noexcept {
     ops.push_back(args);
   }
+  static constexpr int kMostOps = 8;
   int64_t rows;
-  FixedList<RowOp, 8> ops;
+  FixedList<RowOp, kMostOps> ops;
 };
 
 /// Products that read the same rows (query, key and value; gate and up): threads share all of their neurons at once.

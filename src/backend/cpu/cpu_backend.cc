@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "backend/cpu/cpu_kernels.h"
 #include "backend/cpu/host_memory.h"
@@ -48,15 +47,13 @@ class CpuQueue final : public Queue {
   }
 
   void run(const RowChain& chain) noexcept {
-    FixedList<RowStep, 8> steps;
+    FixedList<RowStep, RowChain::kMostOps> steps;
     double row_ns = 0;
     for (const RowOp& op : chain.ops) {
       std::visit(
           [&](const auto& args) {
-            if constexpr (!std::is_same_v<std::decay_t<decltype(args)>, std::monostate>) {
-              steps.push_back(row_step(args, chain.rows));
-              row_ns += item_ns(args) * static_cast<double>((steps.end() - 1)->items_per_row);
-            }
+            steps.push_back(row_step(args, chain.rows));
+            row_ns += item_ns(args) * static_cast<double>((steps.end() - 1)->items_per_row);
           },
           op);
     }

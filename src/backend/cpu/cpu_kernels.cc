@@ -107,12 +107,9 @@ void choose_embed(CpuKernels& kernels, Isa isa) {
 }
 
 void choose_quantize(CpuKernels& kernels, Isa isa) {
-  for (int i = 0; i < kNumActForms; ++i) {
-    const auto form = static_cast<ActForm>(i);
-    const OpTable<QuantizeFn>* const table = quantize_table(form);
-    if (table == nullptr) continue;
+  for (const ActForm form : kRoundedActForms) {
     kernels.quantize[static_cast<size_t>(form)] =
-        choose<QuantizeArgs>(kernels, cat("quantize ", act_form_name(form)), *table, isa,
+        choose<QuantizeArgs>(kernels, cat("quantize ", act_form_name(form)), *quantize_table(form), isa,
                              [&](ProblemMemory& m) { return quantize_problem(m, kRows, form); });
   }
 }

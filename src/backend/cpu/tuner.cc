@@ -81,21 +81,19 @@ class Problem {
     y_ = DeviceBuffer(backend, rows * widest * kFloat);
   }
 
-  /// Seconds of `passes` passes over all matrices.
-  double run(const Candidate& c, int64_t rows, int passes) const {
+  /// Seconds of a pass over all matrices.
+  double run(const Candidate& c, int64_t rows) const {
     double seconds = 0;
-    for (int pass = 0; pass < passes; ++pass) {
-      for (const WeightView& w : weights_) {
-        ActView x{.form = recipe_.act, .data = act_.data(), .rows = rows, .k = w.k};
-        if (recipe_.act == ActForm::kF32) {
-          x.data = x_.data();
-        } else {
-          c.backend->ops().quantize(*c.queue, {.x = x_.as<float>(), .y = x});
-        }
-        const auto begin = std::chrono::steady_clock::now();
-        c.backend->ops().matmul(*c.queue, {.x = x, .w = w, .bias = nullptr, .y = y_.as<float>(), .y_stride = w.n});
-        seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    for (const WeightView& w : weights_) {
+      ActView x{.form = recipe_.act, .data = act_.data(), .rows = rows, .k = w.k};
+      if (recipe_.act == ActForm::kF32) {
+        x.data = x_.data();
+      } else {
+        c.backend->ops().quantize(*c.queue, {.x = x_.as<float>(), .y = x});
       }
+      const auto begin = std::chrono::steady_clock::now();
+      c.backend->ops().matmul(*c.queue, {.x = x, .w = w, .bias = nullptr, .y = y_.as<float>(), .y_stride = w.n});
+      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
     return seconds;
   }
@@ -116,9 +114,9 @@ TuneResult tune_rows(const std::vector<Candidate>& candidates, const Problem& pr
                      RowClass rows) {
   const int64_t num_rows = kTriedRows[static_cast<size_t>(rows)];
   std::vector<std::vector<double>> seconds(candidates.size());
-  for (const Candidate& c : candidates) (void)problem.run(c, num_rows, 1);
+  for (const Candidate& c : candidates) (void)problem.run(c, num_rows);
   for (int turn = 0; turn < kTurns; ++turn) {
-    for (size_t i = 0; i < candidates.size(); ++i) seconds[i].push_back(problem.run(candidates[i], num_rows, 1));
+    for (size_t i = 0; i < candidates.size(); ++i) seconds[i].push_back(problem.run(candidates[i], num_rows));
   }
   size_t best = 0;
   for (size_t i = 1; i < candidates.size(); ++i) {

@@ -26,11 +26,7 @@ void enqueue(Queue& queue, const Args& args) noexcept {
 /// A device without fused kernels: one operator after the other.
 void enqueue_chain(Queue& queue, const RowChain& chain) noexcept {
   for (const RowOp& op : chain.ops) {
-    std::visit(
-        [&](const auto& args) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(args)>, std::monostate>) enqueue(queue, args);
-        },
-        op);
+    std::visit([&](const auto& args) { enqueue(queue, args); }, op);
   }
 }
 void enqueue_batch(Queue& queue, const MatmulBatch& batch) noexcept {

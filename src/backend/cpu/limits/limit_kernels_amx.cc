@@ -1,19 +1,16 @@
 #include <immintrin.h>
 
 #include "backend/cpu/limits/limit_kernels.h"
+#include "ops/tile_config_amx.h"
 
 namespace headrace::amx {
 namespace {
 
 /// Eight tiles of 16 rows of 64 bytes, all zero.
 void configure() {
-  struct alignas(64) Config {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t colsb[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-  } const config;
-  asm volatile("" : : "r"(&config) : "memory");  // g++ 12 takes _tile_loadconfig for a read of 8 bytes
-  _tile_loadconfig(&config);
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) config.shape(tile, 16, 64);
+  config.load();
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);

@@ -109,10 +109,6 @@ int64_t cache_bytes(int name) { return std::max<int64_t>(sysconf(name), 0); }
 
 }  // namespace
 
-double measure_memory_read(ComputePool& pool, Isa isa, int64_t memory_bytes) {
-  return measure_read(pool, isa, "", memory_bytes, 1, true).value;
-}
-
 std::vector<MachineLimit> measure_machine(ComputePool& pool, Isa isa, int64_t memory_bytes,
                                           const std::function<void(const MachineLimit&)>& on_limit) {
   std::vector<MachineLimit> limits;

@@ -25,7 +25,4 @@ struct MachineLimit {
 [[nodiscard]] std::vector<MachineLimit> measure_machine(ComputePool& pool, Isa isa, int64_t memory_bytes,
                                                         const std::function<void(const MachineLimit&)>& on_limit = {});
 
-/// Reading memory alone, in GB/s: what bounds a step of one row.
-[[nodiscard]] double measure_memory_read(ComputePool& pool, Isa isa, int64_t memory_bytes);
-
 }  // namespace headrace
