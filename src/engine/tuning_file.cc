@@ -17,27 +17,38 @@
 namespace headrace {
 namespace {
 
-template <class Values, class Name>
-auto find_named(const Values& values, const std::string& wanted, const Name& name) {
-  const auto found = std::ranges::find_if(values, [&](const auto& value) { return name(value) == wanted; });
-  if (found == std::end(values)) throw Error(ErrorCode::kCorrupt, cat("unknown name ", wanted));
+/// What `find` makes of the text of a row's field.
+template <class Find>
+auto named(const nlohmann::json& row, const char* field, const Find& find) {
+  const auto name = row.at(field).get<std::string>();
+  const auto found = find(name);
+  if (!found) throw Error(ErrorCode::kCorrupt, cat(field, ": unknown name ", name));
   return *found;
+}
+
+std::optional<DType> weight_type(std::string_view name) {
+  const std::optional<DType> dtype = dtype_from_name(name);
+  return dtype && find_format(*dtype) != nullptr ? dtype : std::nullopt;
+}
+std::optional<WeightLayout> parse_layout(std::string_view name) {
+  const auto found = std::ranges::find(kAllWeightLayouts, name, weight_layout_name);
+  return found != kAllWeightLayouts.end() ? std::optional(*found) : std::nullopt;
+}
+std::optional<RowClass> parse_row_class(std::string_view name) {
+  for (int i = 0; i < kNumRowClasses; ++i) {
+    if (row_class_name(static_cast<RowClass>(i)) == name) return static_cast<RowClass>(i);
+  }
+  return std::nullopt;
 }
 
 CpuTuning parse_tuning(const nlohmann::json& json) {
   CpuTuning tuning;
   for (const nlohmann::json& row : json.at("matmul")) {
-    const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
-    std::vector<DType> dtypes;
-    for (const BlockFormat* format : all_formats()) dtypes.push_back(format->dtype);
-    std::array<RowClass, kNumRowClasses> classes{};
-    for (size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<RowClass>(i);
-    const DType dtype = find_named(dtypes, text("type"), [](DType d) { return std::string(dtype_name(d)); });
-    const WeightLayout layout = find_named(kAllWeightLayouts, text("layout"),
-                                           [](WeightLayout l) { return std::string(weight_layout_name(l)); });
-    const RowClass rows = find_named(classes, text("rows"), [](RowClass r) { return std::string(row_class_name(r)); });
-    const Isa isa = find_named(kAllIsas, text("isa"), [](Isa i) { return std::string(isa_name(i)); });
-    tuning[{dtype, layout, rows}] = {.isa = isa, .grain = std::clamp(row.at("grain").get<int32_t>(), 1, 1024)};
+    const DType dtype = named(row, "type", weight_type);
+    const WeightLayout layout = named(row, "layout", parse_layout);
+    const RowClass rows = named(row, "rows", parse_row_class);
+    tuning[{dtype, layout, rows}] = {.isa = named(row, "isa", parse_isa),
+                                     .grain = std::clamp(row.at("grain").get<int32_t>(), 1, 1024)};
   }
   return tuning;
 }
