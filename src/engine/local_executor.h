@@ -16,6 +16,7 @@ class LocalExecutor final : public Executor {
   explicit LocalExecutor(std::vector<std::unique_ptr<Stage>> stages) : stages_(std::move(stages)) {}
 
   void submit(StepPlan plan) override { plans_.push_back(std::move(plan)); }
+  [[nodiscard]] bool can_take() const override { return plans_.empty(); }
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override;
 
  private:

@@ -11,6 +11,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual void submit(StepPlan plan) = 0;
+  /// Whether the first stage would begin a step that is submitted now at once, or as soon as it has done its present
+  /// one: more than that ahead would only fix decisions too early.
+  [[nodiscard]] virtual bool can_take() const = 0;
   /// Waits for the oldest step whose result was not received yet, and moves its result to `result`. A failed step is an
   /// error; later ones may still succeed. At least one step must be outstanding.
   [[nodiscard]] virtual Result<std::monostate> receive(StepResult& result) = 0;

@@ -70,6 +70,19 @@ Result<std::monostate> BlockTables::check_changes(const StepPlan& plan) const {
   return std::monostate{};
 }
 
+Result<std::monostate> BlockTables::check_copies(const StepPlan& plan) const {
+  for (const BlockCopy& copy : plan.copies) {
+    if (copy.group < 0 || copy.group >= limits_.num_groups) return bad_plan(plan, cat("copy in group ", copy.group));
+    const int32_t blocks = limits_.group_blocks[static_cast<size_t>(copy.group)];
+    for (const BlockId id : {copy.from, copy.to}) {
+      if (raw(id) < 0 || raw(id) >= blocks) {
+        return bad_plan(plan, cat("copy of block ", raw(id), " of group ", copy.group, ", which has ", blocks));
+      }
+    }
+  }
+  return std::monostate{};
+}
+
 Result<std::monostate> BlockTables::check_room(const StepPlan& plan) const {
   for (const PlanRow& row : plan.rows) {
     const int64_t end = static_cast<int64_t>(row.first_pos) + row.num_tokens;
@@ -87,6 +100,7 @@ Result<std::monostate> BlockTables::check_room(const StepPlan& plan) const {
 Result<std::monostate> BlockTables::apply(const StepPlan& plan) {
   if (auto ok = check_rows(plan); !ok) return ok;
   if (auto ok = check_changes(plan); !ok) return ok;
+  if (auto ok = check_copies(plan); !ok) return ok;
   if (auto ok = check_room(plan); !ok) return ok;
   for (const SequenceId sequence : plan.retired) tables_.erase(sequence);
   for (const TableChange& change : plan.table_changes) {

@@ -38,6 +38,7 @@ class BlockTables {
 
   [[nodiscard]] Result<std::monostate> check_rows(const StepPlan& plan) const;
   [[nodiscard]] Result<std::monostate> check_changes(const StepPlan& plan) const;
+  [[nodiscard]] Result<std::monostate> check_copies(const StepPlan& plan) const;
   [[nodiscard]] Result<std::monostate> check_room(const StepPlan& plan) const;
   [[nodiscard]] bool is_retired(const StepPlan& plan, SequenceId sequence) const noexcept;
   /// Blocks that the table will have once the plan's changes apply.

@@ -50,6 +50,7 @@ class Reader {
 
 constexpr size_t kRowBytes = 8 + 4 + 4 + 4;
 constexpr size_t kChangeBytes = 8 + 4 + 4 + 4;  // with no blocks
+constexpr size_t kCopyBytes = 4 + 4 + 4;
 
 PlanRow take_row(Reader& in) {
   PlanRow row;
@@ -69,6 +70,14 @@ TableChange take_change(Reader& in) {
   change.blocks.reserve(blocks);
   for (size_t i = 0; i < blocks; ++i) change.blocks.push_back(BlockId{in.take<int32_t>()});
   return change;
+}
+
+BlockCopy take_copy(Reader& in) {
+  BlockCopy copy;
+  copy.group = in.take<int32_t>();
+  copy.from = BlockId{in.take<int32_t>()};
+  copy.to = BlockId{in.take<int32_t>()};
+  return copy;
 }
 
 }  // namespace
@@ -97,6 +106,12 @@ void encode_plan(const StepPlan& plan, std::vector<std::byte>& out) {
   }
   put_count(out, plan.retired.size());
   for (const SequenceId sequence : plan.retired) put(out, raw(sequence));
+  put_count(out, plan.copies.size());
+  for (const BlockCopy& copy : plan.copies) {
+    put(out, copy.group);
+    put(out, raw(copy.from));
+    put(out, raw(copy.to));
+  }
 }
 
 Result<StepPlan> decode_plan(std::span<const std::byte> bytes) {
@@ -118,6 +133,8 @@ Result<StepPlan> decode_plan(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < changes && in.ok(); ++i) plan.table_changes.push_back(take_change(in));
   const size_t retired = in.take_count(sizeof(uint64_t));
   for (size_t i = 0; i < retired; ++i) plan.retired.push_back(SequenceId{in.take<uint64_t>()});
+  const size_t copies = in.take_count(kCopyBytes);
+  for (size_t i = 0; i < copies; ++i) plan.copies.push_back(take_copy(in));
   if (!in.ok())
     return Error(ErrorCode::kCorrupt, cat("plan: cut short or a count too large, ", bytes.size(), " bytes"));
   if (in.left() != 0) return Error(ErrorCode::kCorrupt, cat("plan: ", in.left(), " bytes too many"));

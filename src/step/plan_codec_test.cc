@@ -21,6 +21,7 @@ StepPlan random_plan() {
     plan.table_changes.push_back(change);
   }
   for (int i = count(); i > 0; --i) plan.retired.push_back(sequence());
+  for (int i = count(); i > 0; --i) plan.copies.push_back({number(), BlockId{number()}, BlockId{number()}});
   return plan;
 }
 

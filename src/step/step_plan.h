@@ -27,6 +27,15 @@ struct TableChange {
   bool operator==(const TableChange&) const = default;
 };
 
+/// A block whose contents are copied to another one of the same cache group, in every layer of the group, before the
+/// step's forward pass and after all earlier steps.
+struct BlockCopy {
+  int32_t group = 0;
+  BlockId from{};
+  BlockId to{};
+  bool operator==(const BlockCopy&) const = default;
+};
+
 /// All that a stage needs for one forward pass: a plain value that can be serialised, logged, and replayed from the
 /// start of an epoch. Stages run plans in the order of step_id.
 struct StepPlan {
@@ -36,6 +45,7 @@ struct StepPlan {
   std::vector<TokenId> tokens;  ///< of all rows, one after the other
   std::vector<TableChange> table_changes;
   std::vector<SequenceId> retired;  ///< sequences whose tables a stage may forget, before the changes apply
+  std::vector<BlockCopy> copies;    ///< in this order; none reads what another one of the step has written
   bool operator==(const StepPlan&) const = default;
 };
 
@@ -48,13 +58,16 @@ struct OutputRow {
   bool operator==(const OutputRow&) const = default;
 };
 
-/// What came back from a step: `outputs` in the order of the plan's rows and positions, `width` logits each in `data`.
+/// What came back from a step: `outputs` in the order of the plan's rows and positions, with `width` logits each in
+/// `data`, or (width 0) one token each in `tokens` where the executor chooses tokens itself.
 struct StepResult {
   EpochId epoch{};
   StepId step_id{};
   int64_t width = 0;
   std::vector<OutputRow> outputs;
   std::vector<float> data;
+  std::vector<TokenId> tokens;
+  std::vector<double> stage_seconds;  ///< how long each stage computed, in the order of the stages
 };
 
 }  // namespace headrace
