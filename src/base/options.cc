@@ -36,6 +36,7 @@ auto visit_type(const Option& option, Fn fn) {
 
 bool is_list(const Option& option) noexcept {
   return std::holds_alternative<std::vector<int32_t>*>(option.target) ||
+         std::holds_alternative<std::vector<double>*>(option.target) ||
          std::holds_alternative<std::vector<std::string>*>(option.target);
 }
 
@@ -111,11 +112,11 @@ void set_option(const Option& option, std::string_view text, std::string_view sh
             target->push_back(require_text(option, text.substr(from, comma - from), shown_as));
             from = comma + 1;
           }
-        } else if constexpr (std::is_same_v<T, std::vector<int32_t>>) {
+        } else if constexpr (std::is_same_v<T, std::vector<int32_t>> || std::is_same_v<T, std::vector<double>>) {
           T values;
           for (size_t from = 0; from <= text.size();) {
             const size_t comma = std::min(text.find(',', from), text.size());
-            values.push_back(require_number<int32_t>(option, text.substr(from, comma - from), shown_as));
+            values.push_back(require_number<typename T::value_type>(option, text.substr(from, comma - from), shown_as));
             from = comma + 1;
           }
           *target = std::move(values);
@@ -142,7 +143,8 @@ void check_option(const Option& option, std::string_view shown_as) {
   std::visit(
       [&](const auto* target) {
         using T = std::decay_t<decltype(*target)>;
-        if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<int32_t>>) {
+        if constexpr (std::is_same_v<T, std::vector<std::string>> || std::is_same_v<T, std::vector<int32_t>> ||
+                      std::is_same_v<T, std::vector<double>>) {
           for (const auto& element : *target) check(element);
         } else if constexpr (std::is_same_v<T, std::optional<uint64_t>>) {
           if (*target) check(**target);
@@ -168,7 +170,7 @@ std::string accepted_text(const Option& option) {
       if (std::is_unsigned_v<T> && option.range.min < 0) return "an integer from 0 to 2^64-1";
       return is_list(option) ? "a list of integers with commas, each" : "an integer";
     }
-    return "a number";
+    return is_list(option) ? "a list of numbers with commas, each" : "a number";
   });
   const OptionRange& range = option.range;
   const bool has_min = range.min != OptionRange{}.min;

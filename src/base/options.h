@@ -13,7 +13,7 @@ namespace headrace {
 /// Where an option's value goes; the type says what text is accepted. The value found there when help is printed is the
 /// default. Lists of numbers are written with commas; a list of texts takes one text for each time the flag is given.
 using OptionTarget = std::variant<bool*, int32_t*, int64_t*, float*, double*, std::string*, std::optional<uint64_t>*,
-                                  std::vector<std::string>*, std::vector<int32_t>*>;
+                                  std::vector<std::string>*, std::vector<int32_t>*, std::vector<double>*>;
 
 /// Numbers that are accepted, both ends included unless said otherwise; for lists, of each element.
 struct OptionRange {

@@ -41,6 +41,7 @@ std::string value_name(const Option& option) {
     std::string operator()(const std::optional<uint64_t>*) const { return "N"; }
     std::string operator()(const std::vector<std::string>*) const { return "TEXT"; }
     std::string operator()(const std::vector<int32_t>*) const { return "N,..."; }
+    std::string operator()(const std::vector<double>*) const { return "X,..."; }
   };
   return std::visit(Visitor{}, option.target);
 }

@@ -24,6 +24,7 @@ struct Settings {
   std::vector<std::string> stop;
   std::vector<std::string> golden;
   std::vector<int32_t> rows{1, 8};
+  std::vector<double> costs{0.5};
   std::vector<std::string> numerics{"exact"};
   std::string model;
   std::vector<std::string> more;
@@ -46,6 +47,7 @@ CommandLine make_command(Settings& s, bool takes_more = false) {
          {.name = "stop", .target = &s.stop, .help = "ends the answer"},
          {.name = "golden", .target = &s.golden, .help = "goldens", .many = true},
          {.name = "rows", .target = &s.rows, .range = {1, 4096}, .help = "rows"},
+         {.name = "costs", .target = &s.costs, .range = {0, 10}, .help = "costs"},
          {.name = "numerics", .target = &s.numerics, .choices = {"exact", "portable"}, .help = "recipes"}}}});
 }
 
@@ -64,30 +66,12 @@ std::string error_of(const std::vector<std::string>& arguments) {
 
 TEST(CommandLine, ReadsEveryFormOfFlag) {
   Settings s;
-  const std::vector<std::string> arguments{"--raw",
-                                           "--no-color",
-                                           "-t",
-                                           "4",
-                                           "--top-p=0.5",
-                                           "m.gguf",
-                                           "--isa",
-                                           "avx2",
-                                           "--seed",
-                                           "18446744073709551615",
-                                           "--stop",
-                                           "a,b",
-                                           "--stop=",
-                                           "--rows",
-                                           "2,16",
-                                           "-p",
-                                           "-",
-                                           "--numerics",
-                                           "portable,exact",
-                                           "--golden",
-                                           "x",
-                                           "y",
-                                           "--golden",
-                                           "z"};
+  const std::vector<std::string> arguments{
+      "--raw",          "--no-color", "-t",      "4",          "--top-p=0.5",
+      "m.gguf",         "--isa",      "avx2",    "--seed",     "18446744073709551615",
+      "--stop",         "a,b",        "--stop=", "--rows",     "2,16",
+      "--costs=0.25,3", "-p",         "-",       "--numerics", "portable,exact",
+      "--golden",       "x",          "y",       "--golden",   "z"};
   EXPECT_EQ(make_command(s).parse(arguments), CommandLine::Outcome::kRun);
   EXPECT_TRUE(s.raw);
   EXPECT_FALSE(s.color);
@@ -98,6 +82,7 @@ TEST(CommandLine, ReadsEveryFormOfFlag) {
   EXPECT_EQ(s.seed, UINT64_MAX);
   EXPECT_THAT(s.stop, ElementsAre("a,b", ""));
   EXPECT_THAT(s.rows, ElementsAre(2, 16));
+  EXPECT_THAT(s.costs, ElementsAre(0.25, 3));
   EXPECT_EQ(s.prompt, "-");
   EXPECT_THAT(s.numerics, ElementsAre("portable", "exact"));
   EXPECT_THAT(s.golden, ElementsAre("x", "y", "z"));
@@ -140,6 +125,8 @@ TEST(CommandLine, SaysWhatIsAccepted) {
   EXPECT_EQ(error_of({"m", "--isa", "avx3"}), "--isa: 'avx3' is not one of: ref, avx2");
   EXPECT_EQ(error_of({"m", "--seed", "-1"}), "--seed: '-1' is not an integer from 0 to 2^64-1");
   EXPECT_EQ(error_of({"m", "--rows", "1,,2"}), "--rows: '' is not a list of integers with commas, each from 1 to 4096");
+  EXPECT_EQ(error_of({"m", "--costs", "1,11"}),
+            "--costs: '11' is not a list of numbers with commas, each from 0 to 10");
   EXPECT_EQ(error_of({"m", "--numerics", "exact,fast"}),
             "--numerics: 'fast' is not made of these, with commas: exact, portable");
   EXPECT_THAT(error_of({"m", "--raw=1"}), HasSubstr("--raw takes no value: write --raw or --no-raw"));
