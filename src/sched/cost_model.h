@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace headrace {
+
+/// What a step makes a stage do.
+struct StepLoad {
+  int64_t decode_rows = 0;
+  int64_t prompt_tokens = 0;
+  int64_t attended_keys = 0;  ///< summed over all tokens of the step: a token at position p attends p + 1
+
+  void add_decode(int32_t position) noexcept;
+  void add_chunk(int32_t first_pos, int32_t num_tokens) noexcept;
+};
+
+/// Seconds that a stage takes: a fixed part of each step, and so much for each unit of load. The defaults are of the
+/// order of a small model on a few cores; measured steps soon replace them.
+struct StageCost {
+  double fixed = 2e-3;
+  double per_decode_row = 1e-3;
+  double per_prompt_token = 3e-4;
+  double per_attended_key = 1e-7;
+
+  /// What `load` adds to a step.
+  [[nodiscard]] double marginal(const StepLoad& load) const noexcept;
+  [[nodiscard]] double seconds(const StepLoad& load) const noexcept { return fixed + marginal(load); }
+  /// The longest chunk from `first_pos` on that adds at most `seconds`; may be 0.
+  [[nodiscard]] int64_t chunk_for(double seconds, int32_t first_pos) const noexcept;
+};
+
+/// The costs of every stage, fitted to measured steps as they come: recursive least squares of relative errors, which
+/// forgets only what new steps say again, and takes a step that is out of all proportion only as far as usual errors
+/// go. Threading: one thread.
+class CostModel {
+ public:
+  explicit CostModel(std::span<const StageCost> start);
+
+  /// A step of `load` took so long on each stage.
+  void learn(const StepLoad& load, std::span<const double> stage_seconds);
+
+  [[nodiscard]] size_t num_stages() const noexcept { return fits_.size(); }
+  [[nodiscard]] const StageCost& stage(size_t index) const noexcept { return fits_[index].cost; }
+  /// The stage that takes longest for the loads seen of late.
+  [[nodiscard]] const StageCost& slowest() const noexcept { return fits_[slowest_].cost; }
+  [[nodiscard]] double slowest_seconds(const StepLoad& load) const noexcept;
+  /// Of all stages, one after the other.
+  [[nodiscard]] double total_seconds(const StepLoad& load) const noexcept;
+  /// Moving mean of |predicted - measured| / measured of the slowest stage; 0 before the first step.
+  [[nodiscard]] double relative_error() const noexcept { return fits_[slowest_].error; }
+
+ private:
+  static constexpr size_t kTerms = 4;
+  struct Fit {
+    StageCost start;
+    StageCost cost;
+    std::array<double, kTerms> factor;  ///< cost = start x factor
+    std::array<std::array<double, kTerms>, kTerms> covariance;
+    double error = 0;
+    double recent_seconds = 0;
+    int64_t steps = 0;
+  };
+  void learn(Fit& fit, const StepLoad& load, double measured);
+
+  std::vector<Fit> fits_;
+  size_t slowest_ = 0;
+};
+
+}  // namespace headrace
