@@ -23,7 +23,10 @@ std::optional<SequenceId> Composer::add(std::vector<TokenId> tokens, int32_t max
   for (const BlockPool& pool : pools_) {
     if (pool.free() < count) return std::nullopt;
   }
-  for (BlockPool& pool : pools_) sequence.blocks.push_back(*pool.try_lease(count));
+  for (BlockPool& pool : pools_) {
+    std::vector<BlockId>& blocks = sequence.blocks.emplace_back();
+    for (int32_t i = 0; i < count; ++i) blocks.push_back(pool.lease());
+  }
   const SequenceId id{next_sequence_++};
   sequences_.emplace(id, std::move(sequence));
   return id;
@@ -38,7 +41,9 @@ void Composer::append(SequenceId id, TokenId token) {
 void Composer::finish(SequenceId id) {
   const auto found = sequences_.find(id);
   HR_CHECK(found != sequences_.end(), "no sequence ", raw(id));
-  for (size_t group = 0; group < pools_.size(); ++group) pools_[group].release(found->second.blocks[group]);
+  for (size_t group = 0; group < pools_.size(); ++group) {
+    for (const BlockId block : found->second.blocks[group]) pools_[group].release(block);
+  }
   sequences_.erase(found);
   retired_.push_back(id);
 }
