@@ -14,7 +14,7 @@ SimulatedExecutor::SimulatedExecutor(const SimulatedMachine& machine, VirtualClo
 
 StepTimes SimulatedExecutor::pass(const StepPlan& plan) {
   StepTimes times{.step_id = plan.step_id,
-                  .load = step_load(machine_, plan),
+                  .work = step_work(machine_, plan),
                   .rows = static_cast<int32_t>(plan.rows.size()),
                   .submitted = clock_.now(),
                   .stages = {},
@@ -22,12 +22,12 @@ StepTimes SimulatedExecutor::pass(const StepPlan& plan) {
   double there = clock_.now();
   for (size_t i = 0; i < stages_.size(); ++i) {
     const double begin = std::max(there, stage_free_[i]);
-    stage_free_[i] = begin + stage_seconds(machine_.stages[i], times.load);
+    stage_free_[i] = begin + simulated_seconds(machine_.stages[i], times.work);
     times.stages.push_back({begin, stage_free_[i]});
     const bool is_last = i + 1 == stages_.size();
-    const double bytes = is_last ? machine_.output_bytes * static_cast<double>(times.load.outputs)
-                                 : machine_.token_bytes * static_cast<double>(times.load.tokens);
-    const LinkCost& link = machine_.links[i];
+    const double bytes = is_last ? machine_.output_bytes * static_cast<double>(times.work.outputs)
+                                 : machine_.token_bytes * static_cast<double>(times.work.tokens);
+    const SimulatedLink& link = machine_.links[i];
     const double sent = std::max(stage_free_[i], link_free_[i]);
     link_free_[i] = sent + bytes * link.seconds_per_byte;
     there = link_free_[i] + link.latency;

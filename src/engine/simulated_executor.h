@@ -19,7 +19,7 @@ struct BusySpan {
 /// What became of a step: one span for each stage and each link.
 struct StepTimes {
   StepId step_id{};
-  StepLoad load;
+  StepWork work;
   int32_t rows = 0;
   double submitted = 0;
   double done = 0;  ///< when the result was at the head

@@ -193,10 +193,10 @@ TEST(SimulatedExecutor, OverlapsStagesAndLinksOfStepsInFlight) {
 }
 
 TEST(SimulatedExecutor, WeightsAreReadOnceHoweverManyTokensThereAre) {
-  const StageCost cost{.fixed = 1, .weights = 10, .per_token = 2};
-  EXPECT_DOUBLE_EQ(stage_seconds(cost, {.tokens = 1}), 11);
-  EXPECT_DOUBLE_EQ(stage_seconds(cost, {.tokens = 5}), 11);
-  EXPECT_DOUBLE_EQ(stage_seconds(cost, {.tokens = 6}), 13);
+  const SimulatedCost cost{.fixed = 1, .weights = 10, .per_token = 2};
+  EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 1}), 11);
+  EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 5}), 11);
+  EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 6}), 13);
 }
 
 TEST(SimulatedExecutor, CountsTheKeysOfEachGroupByItsLayers) {
@@ -206,7 +206,7 @@ TEST(SimulatedExecutor, CountsTheKeysOfEachGroupByItsLayers) {
   plan.rows = {{.sequence = kOne, .first_pos = 1, .num_tokens = 4, .num_outputs = 1}};
   plan.tokens.resize(4);
   // Positions 1 to 4: 2 + 3 + 4 + 5 keys without a window, 2 + 3 + 3 + 3 with one of 3.
-  EXPECT_DOUBLE_EQ(step_load(machine, plan).keys, (14.0 + 3 * 11) / 4);
+  EXPECT_DOUBLE_EQ(step_work(machine, plan).keys, (14.0 + 3 * 11) / 4);
 }
 
 TEST(SimulatedExecutor, ReportsAPlanThatAStageRefuses) {

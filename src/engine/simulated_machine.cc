@@ -36,20 +36,20 @@ PlanLimits plan_limits(const SimulatedMachine& machine) {
   return limits;
 }
 
-StepLoad step_load(const SimulatedMachine& machine, const StepPlan& plan) {
-  StepLoad load{.tokens = static_cast<int64_t>(plan.tokens.size()), .keys = 0, .outputs = num_outputs(plan)};
+StepWork step_work(const SimulatedMachine& machine, const StepPlan& plan) {
+  StepWork work{.tokens = static_cast<int64_t>(plan.tokens.size()), .keys = 0, .outputs = num_outputs(plan)};
   double layers = 0;
   for (const SimulatedGroup& group : machine.groups) {
     layers += group.layers;
-    for (const PlanRow& row : plan.rows) load.keys += static_cast<double>(attended(row, group.window)) * group.layers;
+    for (const PlanRow& row : plan.rows) work.keys += static_cast<double>(attended(row, group.window)) * group.layers;
   }
-  load.keys /= layers;
-  return load;
+  work.keys /= layers;
+  return work;
 }
 
-double stage_seconds(const StageCost& cost, const StepLoad& load) noexcept {
-  return cost.fixed + std::max(cost.weights, cost.per_token * static_cast<double>(load.tokens)) +
-         cost.per_key * load.keys + cost.per_output * static_cast<double>(load.outputs);
+double simulated_seconds(const SimulatedCost& cost, const StepWork& work) noexcept {
+  return cost.fixed + std::max(cost.weights, cost.per_token * static_cast<double>(work.tokens)) +
+         cost.per_key * work.keys + cost.per_output * static_cast<double>(work.outputs);
 }
 
 }  // namespace headrace

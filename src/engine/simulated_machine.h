@@ -9,7 +9,7 @@ namespace headrace {
 
 /// What a step costs on a simulated stage, in seconds: fixed + max(weights, per_token * tokens) + per_key * keys +
 /// per_output * outputs.
-struct StageCost {
+struct SimulatedCost {
   double fixed = 0;       ///< each step
   double weights = 0;     ///< reading all weights once: few tokens wait for it, the work of many hides it
   double per_token = 0;   ///< each token of the step
@@ -19,7 +19,7 @@ struct StageCost {
 
 /// The way from a stage to the next one, or from the last one back to the head. Transfers take turns in the order of
 /// the steps; the latency of several overlaps, and all of it overlaps with the computing of stages.
-struct LinkCost {
+struct SimulatedLink {
   double latency = 0;           ///< seconds
   double seconds_per_byte = 0;  ///< of the bandwidth
 };
@@ -32,10 +32,10 @@ struct SimulatedGroup {
 
 /// A pipeline of machines: what its steps cost and what its cache holds.
 struct SimulatedMachine {
-  std::vector<StageCost> stages;
-  std::vector<LinkCost> links;  ///< as many as stages: the last one leads back to the head
-  double token_bytes = 0;       ///< of the activations of a token, between stages
-  double output_bytes = 0;      ///< of an output, on the way back
+  std::vector<SimulatedCost> stages;
+  std::vector<SimulatedLink> links;  ///< as many as stages: the last one leads back to the head
+  double token_bytes = 0;            ///< of the activations of a token, between stages
+  double output_bytes = 0;           ///< of an output, on the way back
   std::vector<SimulatedGroup> groups;
   int32_t block_tokens = 16;
   int32_t vocab_size = 32000;
@@ -49,13 +49,13 @@ void check_machine(const SimulatedMachine& machine);
 [[nodiscard]] PlanLimits plan_limits(const SimulatedMachine& machine);
 
 /// What the costs of a step depend on.
-struct StepLoad {
+struct StepWork {
   int64_t tokens = 0;
   double keys = 0;  ///< positions attended to, summed over tokens, the mean over layers
   int64_t outputs = 0;
 };
-[[nodiscard]] StepLoad step_load(const SimulatedMachine& machine, const StepPlan& plan);
+[[nodiscard]] StepWork step_work(const SimulatedMachine& machine, const StepPlan& plan);
 
-[[nodiscard]] double stage_seconds(const StageCost& cost, const StepLoad& load) noexcept;
+[[nodiscard]] double simulated_seconds(const SimulatedCost& cost, const StepWork& work) noexcept;
 
 }  // namespace headrace
