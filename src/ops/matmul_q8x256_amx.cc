@@ -4,27 +4,29 @@
 // neurons, and isum = sum low * x + (sum high * x << shift), exact integers:
 //   codes of 4 and 5 bits   low = code * (scale & 7), high = code * (scale >> 3), unsigned, at most 31 * 7; shift 3
 //   others                  w = q * scale, exact in 16 bits, split into low, unsigned, and high, signed; shift 8
-// Formats whose w fits a byte have one plane. Minima multiply sums of x in a tile of bf16. Largest values: a plane's
-// sum 255 * 127 * 256 < 2^23; isum < 2^30.
+// Formats whose w fits a byte have one plane. Minima multiply sums of x in vectors of 16-bit pairs. Largest values: a
+// plane's sum 255 * 127 * 256 < 2^23; isum < 2^30; msum 63 * 127 * 256 < 2^21.
 //
-// Order: groups, super-blocks (expanded into the L1 cache), tiles of rows. Sums of a tile of rows are stored in the
-// middle of the next tile's products, and added up during those of the one after it: stored at once, they would hold up
-// the loads behind them until the tile unit is done, a fifth of the time.
+// Order: panels of two groups, super-blocks (expanded into the L1 cache), pairs of tiles of rows, groups of the panel:
+// so that activations come from the L2 cache once for both groups. A pair of tiles keeps four sums going, as a
+// product's latency is that of three others. They are stored at the begin of the next step, and added up during the one
+// after it.
 #include <immintrin.h>
 
 #include "ops/interleaved_layout.h"
 #include "ops/matmul_interleaved_avx512.h"
 #include "ops/matmul_kernels.h"
-#include "ops/matmul_tiles_amx.h"
+#include "ops/matmul_parts_amx.h"
 #include "ops/tile_registers_amx.h"
 
 namespace headrace::amx {
 namespace {
 
 constexpr int64_t kLeastRows = 5;  // below, vpdpbusd is faster
+constexpr int64_t kFewTiles =
+    4;  // up to so many, weights are fetched while expanding, as there is not time for it elsewhere
 constexpr int kTilesOfUnit = kUnitK / 64;
-constexpr int64_t kMaxPassUnits = 4096;  // rows times super-blocks: 272 KiB of scales and sums on the stack
-constexpr int64_t kMaxK = kMaxPassUnits / kTileRows * kUnitK;
+constexpr int kPanel = 2;  // groups that are expanded together: the second one reads the activations from the L1 cache
 
 /// Whether halves of the scales, of 6 bits, make the planes: a code times one fits a byte, so two come of one product.
 consteval bool splits_scale(DType dtype) { return dtype == DType::kQ4_K || dtype == DType::kQ5_K; }
@@ -32,30 +34,38 @@ consteval bool splits_scale(DType dtype) { return dtype == DType::kQ4_K || dtype
 consteval bool has_high_plane(DType dtype) { return dtype != DType::kQ2_K && dtype != DType::kQ3_K; }
 consteval bool is_negated(DType dtype) { return dtype == DType::kQ3_K; }
 
+/// Minima of a super-block, two in a lane: a vector for each pair of its sub-blocks.
+template <DType T>
+constexpr int kMinVectors = interleaved_format(T).has_min ? kUnitK / interleaved_format(T).scale_elems / 2 : 0;
+constexpr int kMostMinVectors = 8;
+
 /// A super-block of a group, ready to multiply.
 struct Planes {
   alignas(64) uint8_t low[kTilesOfUnit * kTileBytes];
   alignas(64) uint8_t high[kTilesOfUnit * kTileBytes];
-  alignas(64) uint8_t mins[kTileBytes];  ///< row i: of 16-block i, twice in bf16
 };
 
-/// Products of a tile of rows.
+/// Products of a pair of tiles.
 struct Sums {
-  alignas(64) int32_t low[kTileRows][kLanes];
-  alignas(64) int32_t high[kTileRows][kLanes];
-  alignas(64) float mins[kTileRows][kLanes];
+  alignas(64) int32_t low[2][kTileRows][kLanes];
+  alignas(64) int32_t high[2][kTileRows][kLanes];
 };
 
-/// A tile of rows times one super-block.
+/// One or two tiles of rows times one super-block of a group.
 struct Step {
-  const float* a = nullptr;  ///< scales of the activations, [kTileRows]
+  int tiles = 0;
+  __mmask16 kept = 0;               ///< of the accumulators: none in the first super-block
+  const float* a = nullptr;         ///< scales of the activations, [tiles][kTileRows]
+  const int16_t* x_sums = nullptr;  ///< of the activations, [tiles][kTileRows][sub-blocks]
   const std::byte* d = nullptr;
-  Sums* sums = nullptr;  ///< null: no step
-  float* acc = nullptr;  ///< [kTileRows][kLanes]
+  const __m512i* mins = nullptr;  ///< [kMinVectors]
+  Sums* sums = nullptr;
+  float (*acc)[kPanel][kLanes] = nullptr;  ///< [tiles * kTileRows], from the group on
 };
 
+/// mins: [kMinVectors]. fetches: whether to fetch what follows the unit.
 template <DType T>
-void expand_unit(const std::byte* unit, Planes& planes) {
+void expand_unit(const std::byte* unit, Planes& planes, __m512i* mins_at, bool fetches) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   constexpr int kSlabs = kUnitK / kSlabK, kN = kFormat.scale_elems, kVectors = kUnitK / kN / 4;
   constexpr int kSlabsOfVector = kSlabs / kVectors, kRowsOfScale = kN / 4;
@@ -72,15 +82,13 @@ void expand_unit(const std::byte* unit, Planes& planes) {
 #pragma GCC unroll 4
     for (int i = 0; i < kSlabsOfVector; ++i) {
       const int s = v * kSlabsOfVector + i;
-      fetch(unit + s * (kFormat.unit_bytes / kSlabs), kFormat.unit_bytes / kSlabs);
       const int first = kN == 16 ? 2 * i : i, second = kN == 16 ? 2 * i + 1 : i;
-      if constexpr (kFormat.has_min) {
-        for (int half = 0; half < 2; ++half) {
-          const __m512 min = _mm512_cvtepi32_ps(byte_of_lane<false>(mins, half == 0 ? first : second));
-          const __m512i bits = _mm512_castps_si512(min);
-          _mm512_store_si512(planes.mins + 64 * (2 * s + half), _mm512_or_si512(bits, _mm512_srli_epi32(bits, 16)));
-        }
+      if constexpr (kN == 16 && kFormat.has_min) {
+        mins_at[s] = byte_pair_of_lane<false>(mins, first, second);
+      } else if constexpr (kFormat.has_min) {
+        if (i % 2 == 0) mins_at[s / 2] = byte_pair_of_lane<false>(mins, i, i + 1);
       }
+      if (fetches) fetch(unit + s * (kFormat.unit_bytes / kSlabs), kFormat.unit_bytes / kSlabs);
       __m512i w[kKRows];
       expand_slab<T>(unit + s * kFormat.slab_bytes, w);
       if constexpr (splits_scale(T)) {
@@ -121,191 +129,235 @@ void expand_unit(const std::byte* unit, Planes& planes) {
 
 /// isum of a row.
 template <DType T>
-inline __attribute__((always_inline)) __m512i sum_of(const Sums& sums, int r) {
-  const __m512i low = _mm512_load_si512(sums.low[r]);
+inline __attribute__((always_inline)) __m512i sum_of(const Sums& sums, int t, int r) {
+  const __m512i low = _mm512_load_si512(sums.low[t][r]);
   if constexpr (has_high_plane(T)) {
-    return _mm512_add_epi32(low, _mm512_slli_epi32(_mm512_load_si512(sums.high[r]), splits_scale(T) ? 3 : 8));
+    return _mm512_add_epi32(low, _mm512_slli_epi32(_mm512_load_si512(sums.high[t][r]), splits_scale(T) ? 3 : 8));
   } else {
     return is_negated(T) ? _mm512_sub_epi32(_mm512_setzero_si512(), low) : low;
   }
 }
 
-/// Adds a step's sums to the accumulators: `quarter` (0 to 3) of its rows.
+/// What finishes a step, in registers: stores to the accumulators might change anything in memory.
 template <DType T>
-inline __attribute__((always_inline)) void finish(const Step& step, int quarter) {
-  constexpr bool kHasMin = interleaved_format(T).has_min;
-  constexpr int kRows = kTileRows / 4;
-  if (step.sums == nullptr) return;
-  const __m512 d = load_f16(step.d);
-  const __m512 dmin = kHasMin ? load_f16(step.d + kGroupF16Bytes) : d;
+struct Finish {
+  static constexpr bool kHasMin = interleaved_format(T).has_min;
+  static constexpr int kParts = 16;
+  explicit Finish(const Step& step)
+      : tiles(step.tiles), kept(step.kept), a(step.a), x_sums(step.x_sums), sums(step.sums), acc(step.acc) {
+    if (tiles == 0) return;
+    d = load_f16(step.d);
+    if constexpr (kHasMin) dmin = load_f16(step.d + kGroupF16Bytes);
+#pragma GCC unroll 8
+    for (int z = 0; z < kMinVectors<T>; ++z) mins[z] = step.mins[z];
+  }
+
+  /// Adds `rows` rows of the sums, from row `first` of tile `t` on, to the accumulators.
+  template <int rows>
+  inline __attribute__((always_inline)) void add_rows(int t, int first) const {
 #pragma GCC unroll 4
-  for (int r = kRows * quarter; r < kRows * (quarter + 1); ++r) {
-    const __m512 a = _mm512_set1_ps(step.a[r]), isum = _mm512_cvtepi32_ps(sum_of<T>(*step.sums, r));
-    __m512 acc = _mm512_fmadd_ps(_mm512_mul_ps(d, a), isum, _mm512_load_ps(step.acc + r * kLanes));
-    if constexpr (kHasMin) acc = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, a), _mm512_load_ps(step.sums->mins[r]), acc);
-    _mm512_store_ps(step.acc + r * kLanes, acc);
-  }
-}
-
-// Tiles 0 and 1: sums of the planes in even steps, 2 and 3: in odd ones; 4: activations; 5: sums of the minima; 6 and
-// 7: the planes.
-constexpr int kActs = 4, kMins = 5, kLow = 6, kHigh = 7;
-
-/// `turn`: that of the step.
-template <DType T, int turn>
-inline __attribute__((always_inline)) void store_sums(const Step& step) {
-  if (step.sums == nullptr) return;
-  tile_store<2 * turn>(step.sums->low, 64);
-  if constexpr (has_high_plane(T)) tile_store<2 * turn + 1>(step.sums->high, 64);
-}
-
-/// Adds 64 k. x: the tile's first row.
-template <DType T, int turn>
-inline __attribute__((always_inline)) void multiply_64(const std::byte* x, int64_t row_bytes, const Planes& planes,
-                                                       int i) {
-  tile_load<kActs>(x + 64 * i, row_bytes);
-  tile_load<kLow>(planes.low + kTileBytes * i, 64);
-  if constexpr (is_negated(T)) {
-    tile_dot_ss<2 * turn, kActs, kLow>();
-  } else {
-    tile_dot_su<2 * turn, kActs, kLow>();
-  }
-  if constexpr (has_high_plane(T)) {
-    tile_load<kHigh>(planes.high + kTileBytes * i, 64);
-    if constexpr (splits_scale(T)) {
-      tile_dot_su<2 * turn + 1, kActs, kHigh>();
-    } else {
-      tile_dot_ss<2 * turn + 1, kActs, kHigh>();
+    for (int r = first; r < first + rows; ++r) {
+      const int at = t * kTileRows + r;
+      const __m512 scale = _mm512_set1_ps(a[at]), isum = _mm512_cvtepi32_ps(sum_of<T>(*sums, t, r));
+      float* acc_at = acc[at][0];
+      __m512 sum = _mm512_fmadd_ps(_mm512_mul_ps(d, scale), isum, _mm512_maskz_load_ps(kept, acc_at));
+      if constexpr (kHasMin) {
+        const int16_t* pairs = x_sums + at * 2 * kMinVectors<T>;
+        const auto pair = [pairs](int z) { return broadcast_int(pairs + 2 * z); };
+        __m512i msum[2]{_mm512_madd_epi16(mins[0], pair(0)), _mm512_madd_epi16(mins[1], pair(1))};
+#pragma GCC unroll 8
+        for (int z = 2; z < kMinVectors<T>; ++z) msum[z % 2] = _mm512_dpwssd_epi32(msum[z % 2], mins[z], pair(z));
+        sum = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, scale), _mm512_cvtepi32_ps(_mm512_add_epi32(msum[0], msum[1])), sum);
+      }
+      _mm512_store_ps(acc_at, sum);
     }
+  }
+  /// Adds a part of the sums. is_pair: that there are two tiles is known.
+  template <bool is_pair>
+  inline __attribute__((always_inline)) void add(int part) const {
+    constexpr int kRows = 2 * kTileRows / kParts;
+    if (is_pair || tiles == 2) {
+      add_rows<kRows>(part * kRows / kTileRows, part * kRows % kTileRows);
+    } else if (tiles == 1) {
+      add_rows<kRows / 2>(0, part * (kRows / 2));
+    }
+  }
+
+  int tiles;
+  __mmask16 kept;
+  const float* a;
+  const int16_t* x_sums;
+  const Sums* sums;
+  float (*acc)[kPanel][kLanes];
+  __m512 d, dmin;
+  __m512i mins[kHasMin ? kMinVectors<T> : 1];
+};
+
+// Tiles 0 and 1: sums of the low plane, 2 and 3: of the high one; 4 and 5: activations; 6 and 7: the planes.
+template <DType T, int sum, int x, int plane>
+inline __attribute__((always_inline)) void tile_dot() {
+  constexpr bool kIsSigned = sum < 2 ? is_negated(T) : !splits_scale(T);
+  if constexpr (kIsSigned) {
+    tile_dot_ss<sum, x, plane>();
+  } else {
+    tile_dot_su<sum, x, plane>();
+  }
+}
+
+/// Stores tile `sum` of the last step: as late as the tile is needed again, and one by one, since a store waits for the
+/// products and what follows it waits too.
+template <DType T, int sum>
+inline __attribute__((always_inline)) void store_tile(const Step& step) {
+  if constexpr (sum < 2 || has_high_plane(T)) {
+    if (step.tiles > sum % 2) tile_store<sum>(sum < 2 ? step.sums->low[sum] : step.sums->high[sum - 2], 64);
   }
 }
 
 /// Multiplies, and between the products, which keep the tile unit busy, stores the sums of `before`, the last step, and
-/// finishes `two_before`. min_sums: of the tile's first row.
-template <DType T, int turn>
-inline __attribute__((always_inline)) void multiply(const std::byte* x, int64_t row_bytes, const uint8_t* min_sums,
-                                                    const Planes& planes, Sums& sums, const Step& before,
-                                                    const Step& two_before) {
-  constexpr bool kHasMin = interleaved_format(T).has_min;
-  if constexpr (kHasMin) {
-    tile_zero<kMins>();
-    tile_load<kActs>(min_sums, 64);
-    tile_load<kLow>(planes.mins, 64);
-    tile_dot_bf16<kMins, kActs, kLow>();
+/// finishes `two_before`, of two tiles where `is_pair`. x0, x1: the first row of each tile.
+template <DType T, int tiles, bool is_pair>
+void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, const Planes& planes, const Step& before,
+              const Step& two_before) {
+  constexpr bool kHasHigh = has_high_plane(T);
+  const Finish<T> finish(two_before);
+#pragma GCC unroll 4
+  for (int i = 0; i < kTilesOfUnit; ++i) {
+    tile_load<4>(x0 + 64 * i, row_bytes);
+    tile_load<6>(planes.low + kTileBytes * i, 64);
+    if (i == 0) store_tile<T, 0>(before);
+    if (i == 0) tile_zero<0>();
+    tile_dot<T, 0, 4, 6>();
+    finish.template add<is_pair>(4 * i);
+    if constexpr (tiles == 2) tile_load<5>(x1 + 64 * i, row_bytes);
+    if (i == 0) store_tile<T, 1>(before);
+    if (i == 0) tile_zero<1>();
+    if constexpr (tiles == 2) tile_dot<T, 1, 5, 6>();
+    finish.template add<is_pair>(4 * i + 1);
+    if constexpr (kHasHigh) tile_load<7>(planes.high + kTileBytes * i, 64);
+    if (i == 0) store_tile<T, 2>(before);
+    if (i == 0) tile_zero<2>();
+    if constexpr (kHasHigh) tile_dot<T, 2, 4, 7>();
+    finish.template add<is_pair>(4 * i + 2);
+    if (i == 0) store_tile<T, 3>(before);
+    if (i == 0) tile_zero<3>();
+    if constexpr (kHasHigh && tiles == 2) tile_dot<T, 3, 5, 7>();
+    finish.template add<is_pair>(4 * i + 3);
   }
-  tile_zero<2 * turn>();
-  if constexpr (has_high_plane(T)) tile_zero<2 * turn + 1>();
-  multiply_64<T, turn>(x, row_bytes, planes, 0);
-  finish<T>(two_before, 0);
-  multiply_64<T, turn>(x, row_bytes, planes, 1);
-  finish<T>(two_before, 1);
-  store_sums<T, 1 - turn>(before);
-  multiply_64<T, turn>(x, row_bytes, planes, 2);
-  finish<T>(two_before, 2);
-  if constexpr (kHasMin) tile_store<kMins>(sums.mins, 64);
-  multiply_64<T, turn>(x, row_bytes, planes, 3);
-  finish<T>(two_before, 3);
 }
 
 struct Scratch {
-  Planes planes;
-  Sums sums[3];  ///< in turn: of this step and of the two before
-  InPlaceOutliers outliers;
-  alignas(64) float acc[kInPlaceRows][kLanes];
-  alignas(64) float a[kMaxPassUnits];
-  alignas(64) uint8_t min_sums[kMaxPassUnits][64];
+  Planes planes[kPanel];
+  __m512i mins[3][kPanel][kMostMinVectors];  ///< in turn: of this super-block and of the two before
+  Sums sums[2];                              ///< in turn: of this step, stored in the next, and of the one before
+  alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
+  PartOutliers outliers;
+  alignas(64) float a[kChunkUnits];
+  alignas(64) int16_t x_sums[kChunkUnits * 2 * kMostMinVectors];
 };
 
-/// Gathers what stands apart in the records, for each super-block in the order of the tiles' rows: scales, and for the
-/// minima the sums of x as pairs of bf16, sum = 16 * (sum >> 4) + (sum & 15): both exact, as |sum| <= 16 * 127. So are
-/// their products with minima of 6 bits and the sums of these, below 2^21.
+/// Gathers what stands apart in the records, for each super-block of a part in the order of the tiles' rows: scales,
+/// and for the minima the sums of x.
 template <DType T>
-void gather(const MatmulArgs& args, const Pass& pass, Scratch& scratch) {
-  const int64_t k = args.x.k, blocks = k / kUnitK, row_bytes = act_row_bytes(args.x.form, k);
+void gather(const MatmulArgs& args, const Part& part, Scratch& scratch) {
+  constexpr int kSums = 2 * kMinVectors<T>;
+  const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t scale_at = act_scale_offset(args.x.form, k), sum_at = act_sum_offset(args.x.form, k);
-  const __m512i low_bits = _mm512_set1_epi32(15);
-  // Rows beyond the height are computed with.
-  if (pass.height < kTileRows) __builtin_memset(scratch.a, 0, static_cast<size_t>(blocks) * sizeof(float) * kTileRows);
-  for (int64_t t = 0; t < pass.tiles; ++t) {
-    for (int r = 0; r < pass.height; ++r) {
-      const std::byte* record = args.x.data + (pass.row_of_tile(t) + r) * row_bytes;
-      for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t at = (b * pass.tiles + t) * kTileRows + r;
-        scratch.a[at] = load_f32(record + scale_at + 4 * b);
-        if constexpr (interleaved_format(T).has_min) {
-          const auto* sums_at = reinterpret_cast<const __m256i*>(record + sum_at + 32 * b);
-          const __m512i sums = _mm512_cvtepi16_epi32(_mm256_loadu_si256(sums_at));
-          const __m512 low = _mm512_cvtepi32_ps(_mm512_and_si512(sums, low_bits));
-          const __m512 high = _mm512_cvtepi32_ps(_mm512_andnot_si512(low_bits, sums));
-          const __m512i pairs =
-              _mm512_or_si512(_mm512_castps_si512(low), _mm512_srli_epi32(_mm512_castps_si512(high), 16));
-          _mm512_store_si512(scratch.min_sums[at], pairs);
+  for_rows(part, [&](int64_t place, int64_t row) {
+    const std::byte* record = args.x.data + row * row_bytes;
+    for (int64_t b = part.first_unit; b < part.last_unit; ++b) {
+      const int64_t at = (b - part.first_unit) * part.tiles * kTileRows + place;
+      scratch.a[at] = load_f32(record + scale_at + 4 * b);
+      if constexpr (kSums > 0) {
+        const __m256i sums = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(record + sum_at + 32 * b));
+        int16_t* out = scratch.x_sums + at * kSums;
+        if constexpr (kSums == 16) {
+          _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), sums);
+        } else {
+          const __m256i pairs = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+          _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_cvtepi32_epi16(pairs));
         }
       }
     }
-  }
-  asm volatile("" ::: "memory");  // as in expand_unit
+  });
 }
 
+/// Groups [first, first + count), at most kPanel.
 template <DType T>
-void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scratch& scratch) {
+void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
-  const int64_t k = args.w.k, blocks = k / kUnitK;
-  const int64_t row_bytes = act_row_bytes(args.x.form, k);
-  const std::byte* weights = args.w.data + group * blocks * kFormat.unit_bytes;
-  for (int64_t r = 0; r < pass.tiles * kTileRows; ++r) _mm512_store_ps(scratch.acc[r], _mm512_setzero_ps());
+  const int64_t row_bytes = act_row_bytes(args.x.form, args.x.k);
+  const int64_t group_bytes = args.w.k / kUnitK * kFormat.unit_bytes;
+  const std::byte* weights = args.w.data + first * group_bytes;
+  const PanelSums<kPanel> sums{args, part, first, count, scratch.acc};
+  sums.load();
 
+  const bool few = part.tiles <= kFewTiles;
   Step before, two_before;
-  int turn = 0, slot = 0;
-  for (int64_t block = 0; block < blocks; ++block) {
-    const std::byte* unit = weights + block * kFormat.unit_bytes;
-    expand_unit<T>(unit, scratch.planes);
-    for (int64_t t = 0; t < pass.tiles; ++t, turn ^= 1) {
-      const int64_t at = (block * pass.tiles + t) * kTileRows;
-      const Step step{.a = scratch.a + at,
-                      .d = unit + kUnitK / kSlabK * kFormat.slab_bytes + kFormat.scale_bytes,
-                      .sums = &scratch.sums[slot],
-                      .acc = scratch.acc[t * kTileRows]};
-      slot = slot == 2 ? 0 : slot + 1;
-      const std::byte* x = args.x.data + pass.row_of_tile(t) * row_bytes + kUnitK * block;
-      if (turn == 0) {
-        multiply<T, 0>(x, row_bytes, scratch.min_sums[at], scratch.planes, *step.sums, before, two_before);
-      } else {
-        multiply<T, 1>(x, row_bytes, scratch.min_sums[at], scratch.planes, *step.sums, before, two_before);
+  int turn = 0;
+  for (int64_t b = part.first_unit; b < part.last_unit; ++b) {
+    const std::byte* unit = weights + b * kFormat.unit_bytes;
+    __m512i(*mins)[kMostMinVectors] = scratch.mins[b % 3];
+    for (int g = 0; g < count; ++g) expand_unit<T>(unit + g * group_bytes, scratch.planes[g], mins[g], few);
+    for (int64_t t = 0; t < part.tiles; t += 2) {
+      const int tiles = part.tiles - t > 1 ? 2 : 1;
+      if (b + 1 == part.last_unit) sums.fetch_tiles(t, tiles);
+      const int64_t at = ((b - part.first_unit) * part.tiles + t) * kTileRows;
+      const std::byte* x = args.x.data + kUnitK * b;
+      const std::byte *x0 = x + part.row_of_tile(t) * row_bytes, *x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
+      for (int g = 0; g < count; ++g, turn ^= 1) {
+        if (!few) fetch_part(unit + g * group_bytes + kFormat.unit_bytes, kFormat.unit_bytes, t, part.tiles);
+        Step step;
+        step.tiles = tiles;
+        step.kept = part.is_first && b == 0 ? __mmask16{0} : __mmask16{0xffff};
+        step.a = scratch.a + at;
+        step.x_sums = scratch.x_sums + at * 2 * kMinVectors<T>;
+        step.d = unit + g * group_bytes + kUnitK / kSlabK * kFormat.slab_bytes + kFormat.scale_bytes;
+        step.mins = mins[g];
+        step.sums = &scratch.sums[turn];
+        step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(scratch.acc[t * kTileRows][g]);
+        const auto fn = tiles == 1              ? multiply<T, 1, false>
+                        : two_before.tiles == 2 ? multiply<T, 2, true>
+                                                : multiply<T, 2, false>;
+        fn(x0, x1, row_bytes, scratch.planes[g], before, two_before);
+        two_before = before;
+        before = step;
       }
-      two_before = before;
-      before = step;
     }
   }
-  if (turn == 1) {
-    store_sums<T, 0>(before);
-  } else {
-    store_sums<T, 1>(before);
+  store_tile<T, 0>(before);
+  store_tile<T, 1>(before);
+  store_tile<T, 2>(before);
+  store_tile<T, 3>(before);
+  for (const Step* last : {&two_before, &before}) {
+    const Finish<T> finish(*last);
+    for (int p = 0; p < Finish<T>::kParts; ++p) finish.template add<false>(p);
   }
-  for (int quarter = 0; quarter < 4; ++quarter) finish<T>(two_before, quarter);
-  for (int quarter = 0; quarter < 4; ++quarter) finish<T>(before, quarter);
-  store_rows<T>(args, group, pass, scratch.acc, scratch.outliers);
+  sums.store<T>(weights, group_bytes, scratch.outliers);
 }
 
 }  // namespace
 
 template <DType T>
 void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
-  if (args.x.rows < kLeastRows || args.x.k > kMaxK) {
+  if (args.x.rows < kLeastRows) {
     avx512::matmul_interleaved<T>(args, groups);
     return;
   }
   const int height = tile_height(args);
   configure_tiles(height, 64);
   Scratch scratch;
-  __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // as scales in gather
-  Pass pass;
-  pass.height = height;
-  while (next_pass(args, pass)) {
-    gather<T>(args, pass, scratch);
-    scratch.outliers.collect(args.x, pass.first, pass.last, [&](int64_t row) { return pass.position_of(row); });
-    for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
+  if (height < kTileRows) {  // rows beyond are computed with, not used
+    __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));
+    __builtin_memset(scratch.a, 0, sizeof(scratch.a));
+    __builtin_memset(scratch.x_sums, 0, sizeof(scratch.x_sums));
   }
+  for_parts(args, scratch.outliers, [&](const Part& part) {
+    gather<T>(args, part, scratch);
+    const int64_t panel = part.tiles <= kFewTiles ? 1 : kPanel;
+    for (int64_t g = groups.begin; g < groups.end; g += panel) {
+      multiply_panel<T>(args, g, static_cast<int>(groups.end - g < panel ? groups.end - g : panel), part, scratch);
+    }
+  });
   _tile_release();
 }
 template void matmul_interleaved<DType::kQ2_K>(const MatmulArgs&, RowRange) noexcept;

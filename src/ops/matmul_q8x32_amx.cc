@@ -27,7 +27,7 @@ constexpr int64_t kMaxK = kMaxPassBlocks / kTileRows * kSlabK;
 struct Scratch {
   alignas(64) uint8_t q[kPanelUnits * kUnitBlocks][kSlabBytes];  ///< a panel of a group, ready to multiply
   alignas(64) int32_t sums[2][kTileRows][kLanes];                ///< in turn: of even and of odd blocks
-  alignas(64) float acc[kInPlaceRows][kLanes];
+  alignas(64) float acc[kMaxPassRows][kLanes];
   InPlaceOutliers outliers;
   // Of each block, in the order of the tiles' rows:
   alignas(64) float a[kMaxPassBlocks];   ///< scales of the activations

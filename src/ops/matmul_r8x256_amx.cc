@@ -3,23 +3,18 @@
 // One int8 a weight and one scale for 256 k: a step multiplies 32 rows of activations by 32 neurons over 256 k, in 16
 // products that stay in four tiles, and only then is anything scaled. A unit of four groups is expanded at a time, 16
 // KiB in the L1 cache, for all rows of a pass, and a tile of activations comes from the L2 cache once for all four.
-//
-// Activations of one pass, 512 rows, and of one chunk of k together take at most 1 MiB: longer k goes chunk by chunk,
-// the sums waiting in y, since a pass of fewer rows would expand the weights more often.
 #include <immintrin.h>
 
+#include "ops/matmul_parts_amx.h"
 #include "ops/matmul_r8x256.h"
 #include "ops/matmul_r8x256_avx512.h"
-#include "ops/matmul_tiles_amx.h"
-#include "ops/outlier_sheet_avx512.h"
 
 namespace headrace::amx {
 namespace {
 
-constexpr int kUnitBytes = kUnitSlabs * kSlabBytes;   // expanded
-constexpr int kPanel = 4;                             // groups that are expanded together
-constexpr int64_t kChunkUnits = kPassBytes / kUnitK;  // units of a chunk, times rows
-constexpr int64_t kLeastRows = 9;                     // below, vpdpbusd is faster
+constexpr int kUnitBytes = kUnitSlabs * kSlabBytes;  // expanded
+constexpr int kPanel = 4;                            // groups that are expanded together
+constexpr int64_t kLeastRows = 9;                    // below, vpdpbusd is faster
 
 /// Products of a step: of each group and tile.
 using Sums = int32_t[2][2][kTileRows][kLanes];
@@ -28,7 +23,7 @@ struct Scratch {
   alignas(64) std::byte w8[kPanel][kUnitBytes];
   alignas(64) Sums sums[2];  ///< in turn: of this step and of the one before
   alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
-  OutlierSheet<kMaxPassRows, 128 * kMaxPassRows> outliers;
+  PartOutliers outliers;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
 };
 
@@ -104,12 +99,6 @@ void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int p
   if constexpr (tiles == 2) _tile_stored(3, sums[1][1], 64);
 }
 
-/// A pass over rows, and of it units [first_unit, last_unit): a chunk of k.
-struct Part : Pass {
-  int64_t first_unit = 0, last_unit = 0;
-  bool is_first = true, is_last = true;  ///< chunk of its pass
-};
-
 void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
   const int64_t row_bytes = act_row_bytes(args.x.form, args.x.k), scale_at = act_scale_offset(args.x.form, args.x.k);
   for (int64_t t = 0; t < part.tiles; ++t) {
@@ -123,32 +112,6 @@ void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
   }
 }
 
-/// Calls body(place among the accumulators, row) for each row of a part.
-template <class Body>
-void for_rows(const Part& part, Body body) {
-  for (int64_t t = 0; t < part.tiles; ++t) {
-    for (int r = 0; r < part.height; ++r) body(t * kTileRows + r, part.row_of_tile(t) + r);
-  }
-}
-
-inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
-  const int64_t rest = args.w.n - group * kNeuronGroup;
-  return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
-}
-
-/// Adds the outliers of all rows to the g-th group of a panel.
-template <DType T>
-void add_all_outliers(const MatmulArgs& args, const std::byte* group, int g, const Part& part, Scratch& scratch) {
-  const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
-  const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-  scratch.outliers.add<T>(group, k, scratch.acc[0][g], kPanel * kLanes);
-  for_rows(part, [&](int64_t at, int64_t row) {
-    if (scratch.outliers.holds(row - part.first)) return;
-    const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
-    _mm512_store_ps(scratch.acc[at][g], add_outliers<T>(group, k, heads + row * row_bytes, sum));
-  });
-}
-
 /// Groups [first, first + count), at most kPanel.
 template <DType T>
 void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch) {
@@ -156,14 +119,8 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t group_bytes = requant_group_bytes(kFormat, k), scales_at = interleaved_group_bytes(kFormat, k);
   const std::byte* weights = args.w.data + first * group_bytes;
-  if (!part.is_first) {
-    for_rows(part, [&](int64_t at, int64_t row) {
-      for (int g = 0; g < count; ++g) {
-        const float* y = args.y + row * args.y_stride + (first + g) * kNeuronGroup;
-        _mm512_store_ps(scratch.acc[at][g], _mm512_maskz_loadu_ps(neurons_of(args, first + g), y));
-      }
-    });
-  }
+  const PanelSums<kPanel> sums{args, part, first, count, scratch.acc};
+  sums.load();
 
   Step before;
   int turn = 0;
@@ -199,25 +156,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   }
   for (int p = 0; p < kFinishParts; ++p) finish(before, p);
 
-  for (int g = 0; part.is_last && g < count; ++g)
-    add_all_outliers<T>(args, weights + g * group_bytes, g, part, scratch);
-  for_rows(part, [&](int64_t at, int64_t row) {
-    for (int g = 0; g < count; ++g) {
-      const __m512 sum = _mm512_load_ps(scratch.acc[at][g]);
-      if (part.is_last) {
-        store(args, first + g, row, sum);
-      } else {
-        float* y = args.y + row * args.y_stride + (first + g) * kNeuronGroup;
-        _mm512_mask_storeu_ps(y, neurons_of(args, first + g), sum);
-      }
-    }
-  });
-}
-
-/// `total` in equal parts of at most `most`, each a multiple of `step` but for the last.
-inline int64_t equal_parts(int64_t total, int64_t most, int64_t step) {
-  const int64_t parts = (total + most - 1) / most;
-  return ((total + parts - 1) / parts + step - 1) / step * step;
+  sums.store<T>(weights, group_bytes, scratch.outliers);
 }
 
 }  // namespace
@@ -228,32 +167,17 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
     avx512::matmul_r8x256<T>(args, groups);
     return;
   }
-  Part part;
-  part.height = tile_height(args);
-  configure_tiles(part.height, 64);
+  const int height = tile_height(args);
+  configure_tiles(height, 64);
   Scratch scratch;
-  if (part.height < kTileRows) __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // are computed with, not used
-  const int64_t pass_rows = equal_parts(args.x.rows, kMaxPassRows, 2 * kTileRows), units = requant_units(args.x.k);
-  for (int64_t row = 0; row < args.x.rows; row += pass_rows) {
-    part.last = row + pass_rows < args.x.rows ? row + pass_rows : args.x.rows;
-    part.first = part.last - row < part.height ? part.last - part.height : row;
-    part.tiles = (part.last - part.first + kTileRows - 1) / kTileRows;
-    const int64_t chunk = equal_parts(units, kChunkUnits / (part.tiles * kTileRows), 1);
-    for (int64_t unit = 0; unit < units; unit += chunk) {
-      part.first_unit = unit;
-      part.last_unit = unit + chunk < units ? unit + chunk : units;
-      part.is_first = unit == 0;
-      part.is_last = part.last_unit == units;
-      gather_scales(args, part, scratch.a);
-      if (part.is_last) {
-        scratch.outliers.collect(args.x, part.first, part.last, [&](int64_t at) { return part.position_of(at); });
-      }
-      for (int64_t g = groups.begin; g < groups.end; g += kPanel) {
-        const int count = static_cast<int>(groups.end - g < kPanel ? groups.end - g : kPanel);
-        multiply_panel<T>(args, g, count, part, scratch);
-      }
+  if (height < kTileRows) __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // are computed with, not used
+  for_parts(args, scratch.outliers, [&](const Part& part) {
+    gather_scales(args, part, scratch.a);
+    for (int64_t g = groups.begin; g < groups.end; g += kPanel) {
+      const int count = static_cast<int>(groups.end - g < kPanel ? groups.end - g : kPanel);
+      multiply_panel<T>(args, g, count, part, scratch);
     }
-  }
+  });
   _tile_release();
 }
 template void matmul_r8x256<DType::kQ4_0>(const MatmulArgs&, RowRange) noexcept;

@@ -20,11 +20,9 @@ constexpr int kTileRows = 16;
 constexpr int kTileBytes = 1024;
 constexpr int kLanes = 16;
 constexpr int64_t kPassBytes = 1 << 20;  // activations of one pass: half of a 2 MiB L2
-constexpr int64_t kMaxPassRows = 512;    // their accumulators, 32 KiB, lie on the stack
-// Of a pass whose activations are read in place: with more, their accumulators and rows of y crowd the L2 cache (512
-// are 5 to 10 % slower).
-constexpr int64_t kInPlaceRows = 256;
-using InPlaceOutliers = OutlierSheet<kInPlaceRows, 64 * kInPlaceRows>;
+// With more rows in a pass, their accumulators and rows of y crowd the L2 cache (512 are 5 to 10 % slower).
+constexpr int64_t kMaxPassRows = 256;
+using InPlaceOutliers = OutlierSheet<kMaxPassRows, 64 * kMaxPassRows>;
 
 inline int tile_height(const MatmulArgs& args) {
   return args.x.rows < kTileRows ? static_cast<int>(args.x.rows) : kTileRows;
@@ -56,12 +54,12 @@ struct Pass {
   }
 };
 
-/// Goes on to the next pass (a fresh one has its height set); false where there is none. At most kInPlaceRows rows, and
+/// Goes on to the next pass (a fresh one has its height set); false where there is none. At most kMaxPassRows rows, and
 /// as many as kPassBytes hold or one tile.
 inline bool next_pass(const MatmulArgs& args, Pass& pass) {
   if (pass.last >= args.x.rows) return false;
   int64_t most = kPassBytes / act_outlier_offset(args.x.form, args.x.k) / (2 * kTileRows) * (2 * kTileRows);
-  most = most < kTileRows ? kTileRows : most > kInPlaceRows ? kInPlaceRows : most;
+  most = most < kTileRows ? kTileRows : most > kMaxPassRows ? kMaxPassRows : most;
   pass.first = pass.last;
   pass.last = pass.first + most < args.x.rows ? pass.first + most : args.x.rows;
   if (pass.last - pass.first < pass.height) pass.first = pass.last - pass.height;

@@ -1,0 +1,137 @@
+#pragma once
+
+#include "ops/matmul_tiles_amx.h"
+
+/// What the AMX products share whose weights are expanded for many rows at once: a pass over up to kMaxPassRows rows
+/// goes chunk by chunk of k, so that the activations of a chunk stay in the L2 cache, and a panel of groups at a time.
+/// Between the chunks the sums wait in y: a pass of fewer rows would expand the weights more often.
+///
+/// In an unnamed namespace, unlike other headers: each variant file needs a copy of its own, compiled for its own
+/// instruction set, that the linker cannot exchange for another's.
+namespace headrace::amx {
+namespace {
+
+constexpr int64_t kChunkUnits = 2048;  // units of a chunk, times rows: 512 KiB of activations in the L2 cache
+using PartOutliers = OutlierSheet<kMaxPassRows, 128 * kMaxPassRows>;
+
+/// A pass over rows, and of it units [first_unit, last_unit): a chunk of k.
+struct Part : Pass {
+  int64_t first_unit = 0, last_unit = 0;
+  bool is_first = true, is_last = true;  ///< chunk of its pass
+};
+
+/// `total` in equal parts of at most `most`, each a multiple of `step` but for the last.
+inline int64_t equal_parts(int64_t total, int64_t most, int64_t step) {
+  const int64_t parts = (total + most - 1) / most;
+  return ((total + parts - 1) / parts + step - 1) / step * step;
+}
+
+/// Calls body(part) for each part of a product, after the outliers of the rows of a pass have been collected for its
+/// last one.
+template <class Body>
+void for_parts(const MatmulArgs& args, PartOutliers& outliers, Body body) {
+  Part part;
+  part.height = tile_height(args);
+  const int64_t pass_rows = equal_parts(args.x.rows, kMaxPassRows, 2 * kTileRows);
+  const int64_t units = (args.x.k + kUnitK - 1) / kUnitK;
+  for (int64_t row = 0; row < args.x.rows; row += pass_rows) {
+    part.last = row + pass_rows < args.x.rows ? row + pass_rows : args.x.rows;
+    part.first = part.last - row < part.height ? part.last - part.height : row;
+    part.tiles = (part.last - part.first + kTileRows - 1) / kTileRows;
+    const int64_t chunk = equal_parts(units, kChunkUnits / (part.tiles * kTileRows), 1);
+    for (int64_t unit = 0; unit < units; unit += chunk) {
+      part.first_unit = unit;
+      part.last_unit = unit + chunk < units ? unit + chunk : units;
+      part.is_first = unit == 0;
+      part.is_last = part.last_unit == units;
+      if (part.is_last) {
+        outliers.collect(args.x, part.first, part.last, [&](int64_t at) { return part.position_of(at); });
+      }
+      body(static_cast<const Part&>(part));
+    }
+  }
+}
+
+/// Calls body(place among the accumulators, row) for each row of a part.
+template <class Body>
+void for_rows(const Part& part, Body body) {
+  for (int64_t t = 0; t < part.tiles; ++t) {
+    for (int r = 0; r < part.height; ++r) body(t * kTileRows + r, part.row_of_tile(t) + r);
+  }
+}
+
+inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
+  const int64_t rest = args.w.n - group * kNeuronGroup;
+  return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
+}
+
+/// Fetches the lines of a unit that fall to the step of tile `t` where all tiles share them.
+inline void fetch_part(const std::byte* unit, int bytes, int64_t t, int64_t tiles) {
+  const int64_t lines = bytes / 64, last = t + 2 < tiles ? (t + 2) * lines / tiles : lines;
+  for (int64_t i = t * lines / tiles; i < last; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(unit + 64 * i), _MM_HINT_T0);
+  }
+}
+
+/// Groups [first, first + count), whose weights begin at `weights`, `group_bytes` each, and their sums, `panel` groups
+/// to a row.
+template <int panel>
+struct PanelSums {
+  const MatmulArgs& args;
+  const Part& part;
+  int64_t first;
+  int count;
+  float (*acc)[panel][kLanes];  ///< [kMaxPassRows]
+
+  /// What chunks before have left in y.
+  void load() const {
+    if (part.is_first) return;
+    for_rows(part, [&](int64_t at, int64_t row) {
+      for (int g = 0; g < count; ++g) {
+        _mm512_store_ps(acc[at][g], _mm512_maskz_loadu_ps(neurons_of(args, first + g), y_at(row, g)));
+      }
+    });
+  }
+
+  /// Fetches for the rows of some tiles what store writes or, of later chunks, what the next panel's load reads: y's
+  /// lines are in no near cache, and each would hold a store or a load up.
+  void fetch_tiles(int64_t t, int tiles) const {
+    for (int64_t row = part.row_of_tile(t); row < part.row_of_tile(t + tiles - 1) + part.height; ++row) {
+      for (int g = 0; g < panel; ++g) __builtin_prefetch(y_at(row, part.is_first ? g : g + panel), 1);
+    }
+  }
+
+  /// To y; finished, where the chunk is the last one of k.
+  template <DType T>
+  void store(const std::byte* weights, int64_t group_bytes, const PartOutliers& outliers) const {
+    const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
+    const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
+    for (int g = 0; part.is_last && g < count; ++g) {
+      const std::byte* group = weights + g * group_bytes;
+      outliers.add<T>(group, k, acc[0][g], panel * kLanes);
+      for_rows(part, [&](int64_t at, int64_t row) {
+        if (outliers.holds(row - part.first)) return;
+        const __m512 sum = _mm512_load_ps(acc[at][g]);
+        _mm512_store_ps(acc[at][g], add_outliers<T>(group, k, heads + row * row_bytes, sum));
+      });
+    }
+    for_rows(part, [&](int64_t at, int64_t row) {
+      for (int g = 0; g < count; ++g) {
+        const __m512 sum = _mm512_load_ps(acc[at][g]);
+        if (part.is_last) {
+          headrace::store(args, first + g, row, sum);
+        } else {
+          _mm512_mask_storeu_ps(y_at(row, g), neurons_of(args, first + g), sum);
+        }
+      }
+    });
+  }
+
+ private:
+  [[nodiscard]] float* y_at(int64_t row, int g) const {
+    return args.y + row * args.y_stride + (first + g) * kNeuronGroup;
+  }
+};
+
+}  // namespace
+}  // namespace headrace::amx
