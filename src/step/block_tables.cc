@@ -1,6 +1,6 @@
 #include "step/block_tables.h"
 
-#include <algorithm>
+#include <iterator>
 
 namespace headrace {
 namespace {
@@ -11,18 +11,13 @@ Error bad_plan(const StepPlan& plan, const std::string& what) {
 
 }  // namespace
 
-bool BlockTables::is_retired(const StepPlan& plan, SequenceId sequence) const noexcept {
-  return std::find(plan.retired.begin(), plan.retired.end(), sequence) != plan.retired.end();
-}
-
-int64_t BlockTables::blocks_after(const StepPlan& plan, SequenceId sequence, int32_t group) const noexcept {
-  int64_t blocks = is_retired(plan, sequence) ? 0 : static_cast<int64_t>(table(sequence, group).size());
-  for (const TableChange& change : plan.table_changes) {
-    if (change.sequence == sequence && change.group == group) {
-      blocks = change.base_blocks + static_cast<int64_t>(change.blocks.size());
-    }
+std::vector<int64_t> BlockTables::sizes(SequenceId sequence) const {
+  std::vector<int64_t> sizes(static_cast<size_t>(limits_.num_groups), 0);
+  const auto found = tables_.find(sequence);
+  for (size_t group = 0; found != tables_.end() && group < sizes.size(); ++group) {
+    sizes[group] = std::ssize(found->second[group]);
   }
-  return blocks;
+  return sizes;
 }
 
 Result<std::monostate> BlockTables::check_rows(const StepPlan& plan) const {
@@ -49,7 +44,11 @@ Result<std::monostate> BlockTables::check_rows(const StepPlan& plan) const {
   return std::monostate{};
 }
 
-Result<std::monostate> BlockTables::check_changes(const StepPlan& plan) const {
+Result<std::monostate> BlockTables::check_changes(const StepPlan& plan) {
+  new_sizes_.clear();
+  for (const SequenceId sequence : plan.retired) {
+    new_sizes_.try_emplace(sequence, static_cast<size_t>(limits_.num_groups), 0);
+  }
   for (const TableChange& change : plan.table_changes) {
     if (change.group < 0 || change.group >= limits_.num_groups || change.base_blocks < 0) {
       return bad_plan(plan, cat("change of group ", change.group, " from block ", change.base_blocks));
@@ -60,12 +59,15 @@ Result<std::monostate> BlockTables::check_changes(const StepPlan& plan) const {
         return bad_plan(plan, cat("block ", raw(id), " of group ", change.group, ", which has ", blocks));
       }
     }
-    const size_t base = is_retired(plan, change.sequence) ? 0 : table(change.sequence, change.group).size();
-    if (static_cast<size_t>(change.base_blocks) > base) {
+    auto entry = new_sizes_.find(change.sequence);
+    if (entry == new_sizes_.end()) entry = new_sizes_.emplace(change.sequence, sizes(change.sequence)).first;
+    int64_t& size = entry->second[static_cast<size_t>(change.group)];
+    if (change.base_blocks > size) {
       return Error(ErrorCode::kUnavailable,
-                   cat("step ", raw(plan.step_id), ": the table of sequence ", raw(change.sequence), " has ", base,
+                   cat("step ", raw(plan.step_id), ": the table of sequence ", raw(change.sequence), " has ", size,
                        " blocks, the change wants ", change.base_blocks));
     }
+    size = change.base_blocks + std::ssize(change.blocks);
   }
   return std::monostate{};
 }
@@ -79,6 +81,7 @@ Result<std::monostate> BlockTables::check_copies(const StepPlan& plan) const {
         return bad_plan(plan, cat("copy of block ", raw(id), " of group ", copy.group, ", which has ", blocks));
       }
     }
+    if (copy.from == copy.to) return bad_plan(plan, cat("copy of block ", raw(copy.from), " to itself"));
   }
   return std::monostate{};
 }
@@ -86,8 +89,10 @@ Result<std::monostate> BlockTables::check_copies(const StepPlan& plan) const {
 Result<std::monostate> BlockTables::check_room(const StepPlan& plan) const {
   for (const PlanRow& row : plan.rows) {
     const int64_t end = static_cast<int64_t>(row.first_pos) + row.num_tokens;
+    const auto changed = new_sizes_.find(row.sequence);
     for (int32_t group = 0; group < limits_.num_groups; ++group) {
-      const int64_t blocks = blocks_after(plan, row.sequence, group);
+      const int64_t blocks = changed != new_sizes_.end() ? changed->second[static_cast<size_t>(group)]
+                                                         : std::ssize(table(row.sequence, group));
       if (blocks * limits_.block_tokens < end) {
         return Error(ErrorCode::kUnavailable, cat("step ", raw(plan.step_id), ": sequence ", raw(row.sequence), " has ",
                                                   blocks, " blocks in group ", group, " for ", end, " positions"));

@@ -26,8 +26,14 @@ class BlockTables {
   explicit BlockTables(PlanLimits limits) : limits_(std::move(limits)) {}
 
   /// Checks the whole plan against the limits (rows, tokens, positions, block ids, room for every position) and applies
-  /// its changes. On an error nothing has changed; kUnavailable means that a change lacks its base: ask for a resync.
+  /// its changes, in time in proportion to the plan. On an error nothing has changed; kUnavailable means that a change
+  /// lacks its base: ask for a resync.
   [[nodiscard]] Result<std::monostate> apply(const StepPlan& plan);
+
+  /// Changes how many blocks the group's slabs have, for plans from now on.
+  void set_group_blocks(int32_t group, int32_t num_blocks) noexcept {
+    limits_.group_blocks[static_cast<size_t>(group)] = num_blocks;
+  }
 
   /// The table of a sequence in a group; empty where it has none.
   [[nodiscard]] std::span<const BlockId> table(SequenceId sequence, int32_t group) const noexcept;
@@ -37,15 +43,17 @@ class BlockTables {
   using GroupTables = std::vector<std::vector<BlockId>>;
 
   [[nodiscard]] Result<std::monostate> check_rows(const StepPlan& plan) const;
-  [[nodiscard]] Result<std::monostate> check_changes(const StepPlan& plan) const;
+  /// Leaves in new_sizes_ what the changes make of the tables.
+  [[nodiscard]] Result<std::monostate> check_changes(const StepPlan& plan);
   [[nodiscard]] Result<std::monostate> check_copies(const StepPlan& plan) const;
   [[nodiscard]] Result<std::monostate> check_room(const StepPlan& plan) const;
-  [[nodiscard]] bool is_retired(const StepPlan& plan, SequenceId sequence) const noexcept;
-  /// Blocks that the table will have once the plan's changes apply.
-  [[nodiscard]] int64_t blocks_after(const StepPlan& plan, SequenceId sequence, int32_t group) const noexcept;
+  /// Blocks that the table has now; retired ones are not known here.
+  [[nodiscard]] std::vector<int64_t> sizes(SequenceId sequence) const;
 
   PlanLimits limits_;
   std::unordered_map<SequenceId, GroupTables> tables_;
+  std::unordered_map<SequenceId, std::vector<int64_t>>
+      new_sizes_;  // of the plan's retired and changed sequences, by group
 };
 
 }  // namespace headrace

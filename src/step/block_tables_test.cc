@@ -67,6 +67,27 @@ TEST(BlockTables, RefusesPlansThatMakeNoSense) {
   EXPECT_TRUE(refused([](StepPlan& p) { p.table_changes[0].blocks[0] = BlockId{8}; }));
   EXPECT_TRUE(refused([](StepPlan& p) { p.table_changes[0].group = 2; }));
   EXPECT_TRUE(refused([](StepPlan& p) { p.table_changes[0].blocks.clear(); }));  // no room for the positions
+  EXPECT_FALSE(refused([](StepPlan& p) { p.copies = {{1, BlockId{0}, BlockId{3}}}; }));
+  EXPECT_TRUE(refused([](StepPlan& p) { p.copies = {{1, BlockId{0}, BlockId{4}}}; }));
+  EXPECT_TRUE(refused([](StepPlan& p) { p.copies = {{1, BlockId{-1}, BlockId{3}}}; }));
+  EXPECT_TRUE(refused([](StepPlan& p) { p.copies = {{2, BlockId{0}, BlockId{3}}}; }));
+  EXPECT_TRUE(refused([](StepPlan& p) { p.copies = {{0, BlockId{3}, BlockId{3}}}; }));
+}
+
+TEST(BlockTables, ChangesOfAPlanBuildOnEachOtherAndOnRetiredNothing) {
+  BlockTables tables(limits());
+  StepPlan plan = plan_of(0, 40);
+  plan.table_changes = {{SequenceId{7}, 0, 0, {BlockId{3}, BlockId{1}}},
+                        {SequenceId{7}, 1, 0, {BlockId{0}, BlockId{1}, BlockId{2}}},
+                        {SequenceId{7}, 0, 1, {BlockId{5}, BlockId{6}}}};
+  ASSERT_TRUE(tables.apply(plan).ok());
+  EXPECT_EQ(tables.table(SequenceId{7}, 0)[1], BlockId{5});
+  StepPlan again = plan_of(40, 1);
+  again.retired = {SequenceId{7}};
+  EXPECT_EQ(tables.apply(again).error().code(), ErrorCode::kUnavailable) << "its tables are gone";
+  again.table_changes = {{SequenceId{7}, 0, 1, {BlockId{3}}}};
+  EXPECT_EQ(tables.apply(again).error().code(), ErrorCode::kUnavailable) << "so is the change's base";
+  EXPECT_EQ(tables.table(SequenceId{7}, 0).size(), 3u);
 }
 
 }  // namespace

@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 namespace headrace {
 namespace {
 
@@ -49,6 +54,18 @@ TEST(PlanCodec, HugeCountsAllocateNothing) {
   const Result<StepPlan> plan = decode_plan(bytes);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().code(), ErrorCode::kCorrupt);
+}
+
+/// Seeds of another version would leave the fuzzer to find the present one by itself.
+TEST(PlanCodec, FuzzSeedsArePlans) {
+  int seeds = 0;
+  for (const auto& file : std::filesystem::directory_iterator(HR_TEST_DATA "/fuzz/plan_codec_fuzz")) {
+    std::ifstream in(file.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_TRUE(decode_plan(std::as_bytes(std::span(text))).ok()) << file.path();
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 5);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct StepPlan {
   std::vector<TokenId> tokens;  ///< of all rows, one after the other
   std::vector<TableChange> table_changes;
   std::vector<SequenceId> retired;  ///< sequences whose tables a stage may forget, before the changes apply
-  std::vector<BlockCopy> copies;    ///< in this order; none reads what another one of the step has written
+  std::vector<BlockCopy> copies;    ///< in this order: one may read what one before it wrote
   bool operator==(const StepPlan&) const = default;
 };
 
