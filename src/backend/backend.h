@@ -75,6 +75,11 @@ class Backend {
   /// Copies between host and device memory, in the queue's order; host memory must live until the queue has done it.
   virtual void upload(Queue& queue, void* device, const void* host, int64_t bytes) noexcept = 0;
   virtual void download(Queue& queue, void* host, const void* device, int64_t bytes) noexcept = 0;
+  /// Copies between places of device memory that do not overlap, in the queue's order.
+  virtual void copy(Queue& queue, void* to, const void* from, int64_t bytes) noexcept = 0;
+  /// Lets go of the contents of a part of an allocation, whose physical memory goes back to the system as far as whole
+  /// pages can; it costs some again once it is written. No queue may still have work that uses the part.
+  virtual void discard(void* device, int64_t bytes) noexcept = 0;
 };
 
 /// A piece of device memory, given back by the destructor. Move-only; must not outlive its backend.

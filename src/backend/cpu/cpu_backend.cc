@@ -133,11 +133,17 @@ class CpuBackend final : public Backend {
   [[nodiscard]] void* allocate(int64_t bytes) override { return allocate_host_memory(bytes); }
   void release(void* device, int64_t bytes) noexcept override { release_host_memory(device, bytes); }
   [[nodiscard]] std::byte* host_view(void* device) const noexcept override { return static_cast<std::byte*>(device); }
-  void upload(Queue&, void* device, const void* host, int64_t bytes) noexcept override { copy(device, host, bytes); }
-  void download(Queue&, void* host, const void* device, int64_t bytes) noexcept override { copy(host, device, bytes); }
+  void upload(Queue&, void* device, const void* host, int64_t bytes) noexcept override {
+    copy_bytes(device, host, bytes);
+  }
+  void download(Queue&, void* host, const void* device, int64_t bytes) noexcept override {
+    copy_bytes(host, device, bytes);
+  }
+  void copy(Queue&, void* to, const void* from, int64_t bytes) noexcept override { copy_bytes(to, from, bytes); }
+  void discard(void* device, int64_t bytes) noexcept override { discard_host_memory(device, bytes); }
 
  private:
-  static void copy(void* to, const void* from, int64_t bytes) noexcept {
+  static void copy_bytes(void* to, const void* from, int64_t bytes) noexcept {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
   }
 

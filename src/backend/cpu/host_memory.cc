@@ -1,6 +1,7 @@
 #include "backend/cpu/host_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -47,6 +48,14 @@ void release_host_memory(void* memory, int64_t bytes) noexcept {
   } else {
     std::free(memory);
   }
+}
+
+void discard_host_memory(void* part, int64_t bytes) noexcept {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(part) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(part) + static_cast<uintptr_t>(bytes)) / page * page;
+  // Advice only: where it fails, the memory stays as it is.
+  if (first < end) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 }  // namespace headrace

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "base/error.h"
 
@@ -25,6 +28,24 @@ TEST(HostMemory, IsZeroedAlignedAndWritable) {
       release_host_memory(memory, bytes);
     }
   }
+}
+
+TEST(HostMemory, DiscardingGivesBackTheWholePagesOfAPartAndNoOthers) {
+  constexpr size_t kBytes = size_t{16} << 20;
+  auto* const memory = static_cast<std::byte*>(allocate_host_memory(kBytes));
+  std::fill_n(memory, kBytes, std::byte{7});
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  discard_host_memory(memory + page + 1, kBytes / 2);
+  std::vector<unsigned char> resident(kBytes / page);
+  ASSERT_EQ(mincore(memory, kBytes, resident.data()), 0);
+  const size_t end = (page + 1 + kBytes / 2) / page;
+  for (size_t i = 0; i < resident.size(); ++i) EXPECT_EQ(resident[i] & 1, i < 2 || i >= end ? 1 : 0) << i;
+  EXPECT_EQ(memory[page], std::byte{7});
+  EXPECT_EQ(memory[end * page], std::byte{7});
+  memory[3 * page] = std::byte{1};
+  discard_host_memory(memory, 10);
+  EXPECT_EQ(memory[5], std::byte{7});
+  release_host_memory(memory, kBytes);
 }
 
 TEST(HostMemory, ExhaustionIsAnErrorThatNamesTheSize) {

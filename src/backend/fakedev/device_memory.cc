@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -95,6 +96,11 @@ void DeviceMemory::release(void* device, int64_t bytes) noexcept {
     }
   }
   free_.emplace(offset, size);
+}
+
+void DeviceMemory::discard(void* device, int64_t bytes) noexcept {
+  // All ones are a NaN in every float type, so that who reads this anyway shows it.
+  std::memset(local(device), 0xff, static_cast<size_t>(bytes));
 }
 
 const void* DeviceMemory::local_address(const void* device) const noexcept {

@@ -22,6 +22,8 @@ class DeviceMemory {
   /// Zeroed, 64-byte aligned. Throws Error(kOutOfMemory) that names the size and what is left.
   [[nodiscard]] void* allocate(int64_t bytes);
   void release(void* device, int64_t bytes) noexcept;
+  /// Overwrites a part of a piece: what was discarded must not be read before it is written again.
+  void discard(void* device, int64_t bytes) noexcept;
 
   /// Where the queue's thread finds what lies at a device address; null stays null. An address of the host ends the
   /// program: it is the very bug that this device is there to find.

@@ -65,14 +65,18 @@ class FakedevBackend final : public Backend {
   void release(void* device, int64_t bytes) noexcept override { memory_.release(device, bytes); }
   [[nodiscard]] std::byte* host_view(void*) const noexcept override { return nullptr; }
   void upload(Queue& queue, void* device, const void* host, int64_t bytes) noexcept override {
-    copy(queue, memory_.local(device), host, bytes);
+    enqueue_copy(queue, memory_.local(device), host, bytes);
   }
   void download(Queue& queue, void* host, const void* device, int64_t bytes) noexcept override {
-    copy(queue, host, memory_.local(device), bytes);
+    enqueue_copy(queue, host, memory_.local(device), bytes);
   }
+  void copy(Queue& queue, void* to, const void* from, int64_t bytes) noexcept override {
+    enqueue_copy(queue, memory_.local(to), memory_.local(from), bytes);
+  }
+  void discard(void* device, int64_t bytes) noexcept override { memory_.discard(device, bytes); }
 
  private:
-  static void copy(Queue& queue, void* to, const void* from, int64_t bytes) noexcept {
+  static void enqueue_copy(Queue& queue, void* to, const void* from, int64_t bytes) noexcept {
     if (bytes <= 0) return;
     static_cast<FakedevQueue&>(queue).enqueue([=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
   }

@@ -79,6 +79,23 @@ TEST_F(Fakedev, WorkRunsInOrderAndTheArgumentsAreCopied) {
   EXPECT_THAT(out, testing::Each(1024.0f));
 }
 
+TEST_F(Fakedev, CopiesOnTheDeviceInOrderAndSpoilsWhatIsDiscarded) {
+  const std::vector<float> host{1, 2, 3, 4};
+  DeviceBuffer x(*backend_, 16);
+  backend_->upload(*queue_, x.data(), host.data(), 16);
+  backend_->copy(*queue_, x.data() + 8, x.data(), 4);
+  backend_->copy(*queue_, x.data() + 12, x.data() + 8, 4);
+  std::vector<float> out(4);
+  backend_->download(*queue_, out.data(), x.data(), 16);
+  queue_->synchronize();
+  EXPECT_THAT(out, testing::ElementsAre(1, 2, 1, 1));
+  backend_->discard(x.data() + 4, 4);
+  backend_->download(*queue_, out.data(), x.data(), 16);
+  queue_->synchronize();
+  EXPECT_THAT(out, testing::ElementsAre(1, testing::IsNan(), 1, 1));
+  EXPECT_DEATH(backend_->copy(*queue_, x.data(), out.data(), 4), "host address");
+}
+
 TEST(FakedevQueue, IsAsynchronousAndFinishesItsWorkBeforeItEnds) {
   const DeviceMemory memory(kMiB);
   std::promise<void> go;
