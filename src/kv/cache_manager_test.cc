@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 namespace headrace {
@@ -214,35 +213,6 @@ TEST(CacheManager, WindowGroupsFitThreeTimesTheTokens) {
   EXPECT_EQ(without, 4);
   // 7000 blocks of the one full layer and 1000 of the five others take the same memory.
   EXPECT_GE(sequences_that_fit({{.num_blocks = 7000}, {.num_blocks = 1000, .window = 1024}}), 3 * without);
-}
-
-/// A step of many sequences beside many cached prefixes takes no longer a sequence than one of few: 16 times the
-/// sequences may take 16 times as long, and 4 more for caches that no longer hold it all; a quadratic one takes 256.
-TEST(CacheManager, TakesTimeInProportionToWhatIsTouched) {
-  const auto seconds = [](int32_t sequences) {
-    CacheManager cache({.groups = {{.num_blocks = sequences * 16}, {.num_blocks = sequences * 8, .window = 64}}});
-    const auto begin = std::chrono::steady_clock::now();
-    for (int32_t round = 0; round < 3; ++round) {
-      for (int32_t n = 0; n < sequences; ++n) {
-        run(cache, SequenceId{static_cast<uint64_t>(n)}, counted(100, (round * sequences + n) * 1000));
-      }
-      for (int32_t end = 101; end < 116; ++end) {
-        for (int32_t n = 0; n < sequences; ++n) {
-          const SequenceId id{static_cast<uint64_t>(n)};
-          EXPECT_TRUE(cache.reserve(id, end));
-          cache.submitted(id, counted(end, (round * sequences + n) * 1000), end);
-        }
-      }
-      for (int32_t n = 0; n < sequences; ++n) cache.close(SequenceId{static_cast<uint64_t>(n)});
-    }
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  };
-  double few = 1e9, many = 1e9;
-  for (int i = 0; i < 3; ++i) {
-    few = std::min(few, seconds(125));
-    many = std::min(many, seconds(2000));
-  }
-  EXPECT_LT(many, few * 64);
 }
 
 }  // namespace

@@ -16,7 +16,9 @@ std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageUnits& 
       throw Error(ErrorCode::kUnsupported, cat("attention heads of ", layer.attention.head_dim, " and ",
                                                layer.attention.v_head_dim, " components; at most ", kMaxHeadDim));
     }
-    layers.push_back({.layout = {.dtype = config.kv_dtype,
+    layers.push_back({.number = i,
+                      .group = layer.cache_group,
+                      .layout = {.dtype = config.kv_dtype,
                                  .kv_heads = layer.attention.kv_heads,
                                  .head_dim = layer.attention.head_dim,
                                  .v_head_dim = layer.attention.v_head_dim},
@@ -107,7 +109,11 @@ Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> a
   if (auto applied = tables_.apply(plan); !applied) return applied;
   out.activations.clear();
   name_outputs(plan, out.result);
-  if (plan.tokens.empty()) return std::monostate{};
+  for (const BlockCopy& copy : plan.copies) slabs_.copy(*queue_, copy);
+  if (plan.tokens.empty()) {
+    queue_->synchronize();
+    return std::monostate{};
+  }
 
   inputs_.upload(*queue_, plan, tables_);
   if (units.embedding) {
@@ -133,6 +139,11 @@ Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> a
   }
   queue_->synchronize();
   return std::monostate{};
+}
+
+void Stage::resize_cache(int32_t group, int32_t num_blocks) {
+  tables_.set_group_blocks(group, num_blocks);
+  slabs_.resize(group, num_blocks);
 }
 
 }  // namespace headrace

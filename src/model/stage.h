@@ -12,7 +12,7 @@ namespace headrace {
 
 struct StageConfig {
   DType kv_dtype = DType::kF16;
-  std::vector<int32_t> group_blocks;  ///< blocks in each cache group
+  std::vector<int32_t> group_blocks;  ///< blocks in each cache group, and the most that resize_cache takes
   int32_t max_tokens = 512;           ///< tokens in one step
   int32_t max_seq_len = 0;
   bool gather_outputs = false;  ///< only output rows leave the stage: the next one has the output unit alone
@@ -35,6 +35,12 @@ class Stage {
   /// its base) nothing has changed.
   [[nodiscard]] Result<std::monostate> run(const StepPlan& plan, std::span<const float> activations, StageOutput& out);
 
+  /// Changes the blocks of a cache group between steps, to at most as many as it began with. Memory of blocks beyond
+  /// the new end is given back; no table may still have one of these where it is read.
+  void resize_cache(int32_t group, int32_t num_blocks);
+
+  /// Of the layers of this stage; for BlockIo.
+  [[nodiscard]] const KvSlabs& slabs() const noexcept { return slabs_; }
   [[nodiscard]] const StageWeights& weights() const noexcept { return weights_; }
   [[nodiscard]] int64_t kv_bytes() const noexcept { return slabs_.bytes(); }
 

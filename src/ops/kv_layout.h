@@ -29,6 +29,7 @@ struct KvLayout {
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
   int32_t v_head_dim = 0;
+  bool operator==(const KvLayout&) const = default;
 };
 
 /// The types that a KV cache may have.
