@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kv/cache_size.h"
 
 namespace headrace {
 namespace {
@@ -14,14 +15,6 @@ namespace {
 constexpr int64_t kMostNodesPerBlock = 8;
 
 }  // namespace
-
-int32_t most_blocks_held(int32_t window, int32_t block_tokens, int32_t tokens, int32_t chunk_tokens) noexcept {
-  const int64_t all = (int64_t{tokens} + block_tokens - 1) / block_tokens;
-  if (window == 0) return static_cast<int32_t>(all);
-  // A chunk's positions and the window - 1 before them, which touch most blocks when they begin at a block's end.
-  const int64_t span = int64_t{window} - 1 + std::min(tokens, chunk_tokens);
-  return static_cast<int32_t>(std::min(all, (span + block_tokens - 2) / block_tokens + 1));
-}
 
 CacheManager::CacheManager(const CacheConfig& config)
     : block_tokens_(config.block_tokens),

@@ -134,9 +134,4 @@ class CacheManager {
   int64_t evicted_blocks_ = 0;
 };
 
-/// The most blocks of a group with that window (0: full) that one sequence of `tokens` tokens holds at once, computed
-/// in chunks of at most `chunk_tokens`.
-[[nodiscard]] int32_t most_blocks_held(int32_t window, int32_t block_tokens, int32_t tokens,
-                                       int32_t chunk_tokens) noexcept;
-
 }  // namespace headrace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kv/cache_size.h"
+
 namespace headrace {
 namespace {
 
@@ -211,8 +213,12 @@ int32_t sequences_that_fit(const std::vector<CacheGroupConfig>& groups) {
 TEST(CacheManager, WindowGroupsFitThreeTimesTheTokens) {
   const int32_t without = sequences_that_fit({{.num_blocks = 12000 / 6}});
   EXPECT_EQ(without, 4);
-  // 7000 blocks of the one full layer and 1000 of the five others take the same memory.
-  EXPECT_GE(sequences_that_fit({{.num_blocks = 7000}, {.num_blocks = 1000, .window = 1024}}), 3 * without);
+  const CacheGroupCost groups[] = {{.window = 0, .block_bytes = 1}, {.window = 1024, .block_bytes = 5}};
+  const std::vector<int32_t> blocks = blocks_for_memory(12000, groups, 16, 8000, 512);
+  EXPECT_LE(blocks[0] + 5 * blocks[1], 12000);
+  const int32_t with = sequences_that_fit({{.num_blocks = blocks[0]}, {.num_blocks = blocks[1], .window = 1024}});
+  EXPECT_EQ(with, 14);
+  EXPECT_GE(with, 3 * without);
 }
 
 }  // namespace
