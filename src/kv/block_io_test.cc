@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
+#include <string>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/fakedev/fakedev_backend.h"
@@ -163,6 +167,17 @@ TEST(BlockPiece, RefusesBytesThatAreNoPieces) {
   EXPECT_TRUE(refused(kDType + 16, 1)) << "other bytes than the layout's";
   bytes.push_back(std::byte{0});
   EXPECT_FALSE(decode_pieces(bytes).ok());
+}
+
+TEST(BlockPiece, FuzzSeedsArePieces) {
+  int seeds = 0;
+  for (const auto& file : std::filesystem::directory_iterator(HR_TEST_DATA "/fuzz/block_piece_fuzz")) {
+    std::ifstream in(file.path(), std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    EXPECT_TRUE(decode_pieces(std::as_bytes(std::span(text))).ok()) << file.path();
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 4);
 }
 
 }  // namespace
