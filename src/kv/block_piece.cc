@@ -1,6 +1,7 @@
 #include "kv/block_piece.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/byte_reader.h"
 
