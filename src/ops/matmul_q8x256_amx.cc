@@ -23,8 +23,7 @@ namespace headrace::amx {
 namespace {
 
 constexpr int64_t kLeastRows = 5;  // below, vpdpbusd is faster
-constexpr int64_t kFewTiles =
-    4;  // up to so many, weights are fetched while expanding, as there is not time for it elsewhere
+constexpr int64_t kFewTiles = 4;   // up to so many, weights are fetched while they are expanded, and group by group
 constexpr int kTilesOfUnit = kUnitK / 64;
 constexpr int kPanel = 2;  // groups that are expanded together: the second one reads the activations from the L1 cache
 

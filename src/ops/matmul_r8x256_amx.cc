@@ -8,6 +8,7 @@
 #include "ops/matmul_parts_amx.h"
 #include "ops/matmul_r8x256.h"
 #include "ops/matmul_r8x256_avx512.h"
+#include "ops/tile_registers_amx.h"
 
 namespace headrace::amx {
 namespace {
@@ -21,7 +22,7 @@ using Sums = int32_t[2][2][kTileRows][kLanes];
 
 struct Scratch {
   alignas(64) std::byte w8[kPanel][kUnitBytes];
-  alignas(64) Sums sums[2];  ///< in turn: of this step and of the one before
+  alignas(64) Sums sums[2];  ///< in turn: of this step, stored in the next, and of the one before
   alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
   PartOutliers outliers;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
@@ -33,70 +34,91 @@ struct Step {
   __mmask16 kept = 0;          ///< of the accumulators: none in the first unit
   const float* a = nullptr;    ///< [tiles][kTileRows]
   const std::byte* r[2] = {};  ///< of each group
-  const Sums* sums = nullptr;
+  Sums* sums = nullptr;
   float (*acc)[kPanel][kLanes] = nullptr;  ///< [tiles * kTileRows], from the first group on
 };
 
-/// Adds `rows` rows of a step's sums, from row `first` of tile `t` on, to the accumulators.
-template <int rows>
-[[gnu::always_inline]] inline void finish_rows(const Step& step, int t, int first) {
-  const __m512 scales[2]{_mm512_loadu_ps(step.r[0]), _mm512_loadu_ps(step.r[1])};
+/// What finishes a step, in registers: stores to the accumulators might change anything in memory.
+struct Finish {
+  static constexpr int kParts = 16;
+  explicit Finish(const Step& step) : tiles(step.tiles), kept(step.kept), a(step.a), sums(step.sums), acc(step.acc) {
+    for (int g = 0; tiles > 0 && g < 2; ++g) scales[g] = _mm512_loadu_ps(step.r[g]);
+  }
+
+  /// Adds `rows` rows of the sums, from row `first` of tile `t` on, to the accumulators.
+  template <int rows>
+  [[gnu::always_inline]] inline void add_rows(int t, int first) const {
 #pragma GCC unroll 4
-  for (int r = first; r < first + rows; ++r) {
-    const __m512 a = _mm512_set1_ps(step.a[t * kTileRows + r]);
+    for (int r = first; r < first + rows; ++r) {
+      const __m512 scale = _mm512_set1_ps(a[t * kTileRows + r]);
 #pragma GCC unroll 2
-    for (int g = 0; g < 2; ++g) {
-      float* acc = step.acc[t * kTileRows + r][g];
-      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512((*step.sums)[g][t][r]));
-      const __m512 before = _mm512_maskz_load_ps(step.kept, acc);
-      _mm512_store_ps(acc, _mm512_fmadd_ps(_mm512_mul_ps(scales[g], a), sum, before));
-    }
-  }
-}
-
-constexpr int kFinishParts = 8;
-/// Adds a part of a step's sums to the accumulators.
-[[gnu::always_inline]] inline void finish(const Step& step, int part) {
-  constexpr int kRows = 2 * kTileRows / kFinishParts;
-  if (step.tiles == 2) {
-    finish_rows<kRows>(step, part * kRows / kTileRows, part * kRows % kTileRows);
-  } else if (step.tiles == 1) {
-    finish_rows<kRows / 2>(step, 0, part * (kRows / 2));
-  }
-}
-
-/// Multiplies `products` times 64 k; between the products, which keep the tile unit busy, finishes the step before.
-/// x0, x1: the first row of each tile. Tiles 0 to 3: sums, of group g and tile t in 2 * g + t; 4 and 5: activations;
-/// 6 and 7: weights.
-template <int tiles>
-void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int products, const std::byte* w0,
-              const std::byte* w1, Sums& sums, const Step& before) {
-  _tile_zero(0);
-  _tile_zero(2);
-  if constexpr (tiles == 2) _tile_zero(1);
-  if constexpr (tiles == 2) _tile_zero(3);
-  for (int i = 0; i < kUnitK / 64; ++i) {
-    if (i < products) {
-      _tile_loadd(4, x0 + 64 * i, row_bytes);
-      _tile_loadd(6, w0 + kTileBytes * i, 64);
-      _tile_dpbssd(0, 4, 6);
-      if constexpr (tiles == 2) {
-        _tile_loadd(5, x1 + 64 * i, row_bytes);
-        _tile_dpbssd(1, 5, 6);
+      for (int g = 0; g < 2; ++g) {
+        float* acc_at = acc[t * kTileRows + r][g];
+        const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512((*sums)[g][t][r]));
+        const __m512 before = _mm512_maskz_load_ps(kept, acc_at);
+        _mm512_store_ps(acc_at, _mm512_fmadd_ps(_mm512_mul_ps(scales[g], scale), sum, before));
       }
     }
-    finish(before, 2 * i);
-    if (i < products) {
-      _tile_loadd(7, w1 + kTileBytes * i, 64);
-      _tile_dpbssd(2, 4, 7);
-      if constexpr (tiles == 2) _tile_dpbssd(3, 5, 7);
-    }
-    finish(before, 2 * i + 1);
   }
-  _tile_stored(0, sums[0][0], 64);
-  if constexpr (tiles == 2) _tile_stored(1, sums[0][1], 64);
-  _tile_stored(2, sums[1][0], 64);
-  if constexpr (tiles == 2) _tile_stored(3, sums[1][1], 64);
+  /// Adds a part of the sums. is_pair: that there are two tiles is known.
+  template <bool is_pair>
+  [[gnu::always_inline]] inline void add(int part) const {
+    constexpr int kRows = 2 * kTileRows / kParts;
+    if (is_pair || tiles == 2) {
+      add_rows<kRows>(part * kRows / kTileRows, part * kRows % kTileRows);
+    } else if (tiles == 1) {
+      add_rows<kRows / 2>(0, part * (kRows / 2));
+    }
+  }
+
+  int tiles;
+  __mmask16 kept;
+  const float* a;
+  const Sums* sums;
+  float (*acc)[kPanel][kLanes];
+  __m512 scales[2];
+};
+
+/// Stores tile `sum` of the last step: as late as the tile is needed again, and one by one, since a store waits for the
+/// products and what follows it waits too.
+template <int sum>
+[[gnu::always_inline]] inline void store_tile(const Step& step) {
+  if (step.tiles > sum % 2) tile_store<sum>((*step.sums)[sum / 2][sum % 2], 64);
+}
+
+/// Multiplies `products` times 64 k; between the products, which keep the tile unit busy, stores the sums of `before`,
+/// the last step, and finishes `two_before`, of two tiles where `is_pair`. x0, x1: the first row of each tile. Tiles 0
+/// to 3: sums, of group g and tile t in 2 * g + t; 4 and 5: activations; 6 and 7: weights.
+template <int tiles, bool is_pair>
+void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int products, const std::byte* w0,
+              const std::byte* w1, const Step& before, const Step& two_before) {
+  const Finish finish(two_before);
+#pragma GCC unroll 4
+  for (int i = 0; i < kUnitK / 64; ++i) {
+    const bool multiplies = i < products;
+    if (multiplies) {
+      tile_load<4>(x0 + 64 * i, row_bytes);
+      tile_load<6>(w0 + kTileBytes * i, 64);
+    }
+    if (i == 0) store_tile<0>(before);
+    if (i == 0) tile_zero<0>();
+    if (multiplies) tile_dot_ss<0, 4, 6>();
+    finish.add<is_pair>(4 * i);
+    if (tiles == 2 && multiplies) tile_load<5>(x1 + 64 * i, row_bytes);
+    if (i == 0) store_tile<1>(before);
+    if (i == 0) tile_zero<1>();
+    if (tiles == 2 && multiplies) tile_dot_ss<1, 5, 6>();
+    finish.add<is_pair>(4 * i + 1);
+    if (multiplies) tile_load<7>(w1 + kTileBytes * i, 64);
+    if (i == 0) store_tile<2>(before);
+    if (i == 0) tile_zero<2>();
+    if (multiplies) tile_dot_ss<2, 4, 7>();
+    finish.add<is_pair>(4 * i + 2);
+    if (i == 0) store_tile<3>(before);
+    if (i == 0) tile_zero<3>();
+    if (tiles == 2 && multiplies) tile_dot_ss<3, 5, 7>();
+    finish.add<is_pair>(4 * i + 3);
+  }
 }
 
 void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
@@ -122,7 +144,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   const PanelSums<kPanel> sums{args, part, first, count, scratch.acc};
   sums.load();
 
-  Step before;
+  Step before, two_before;
   int turn = 0;
   for (int64_t unit = part.first_unit; unit < part.last_unit; ++unit) {
     const int64_t rest = (k - unit * kUnitK) / kSlabK;
@@ -148,14 +170,23 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
         step.r[1] = scales_of(second);
         step.sums = &scratch.sums[turn];
         step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(scratch.acc[t * kTileRows][g]);
-        const auto fn = tiles == 2 ? multiply<2> : multiply<1>;
-        fn(x0, x1, row_bytes, products, scratch.w8[g], scratch.w8[second], scratch.sums[turn], before);
+        const auto fn = tiles == 1              ? multiply<1, false>
+                        : two_before.tiles == 2 ? multiply<2, true>
+                                                : multiply<2, false>;
+        fn(x0, x1, row_bytes, products, scratch.w8[g], scratch.w8[second], before, two_before);
+        two_before = before;
         before = step;
       }
     }
   }
-  for (int p = 0; p < kFinishParts; ++p) finish(before, p);
-
+  store_tile<0>(before);
+  store_tile<1>(before);
+  store_tile<2>(before);
+  store_tile<3>(before);
+  for (const Step* last : {&two_before, &before}) {
+    const Finish finish(*last);
+    for (int p = 0; p < Finish::kParts; ++p) finish.add<false>(p);
+  }
   sums.store<T>(weights, group_bytes, scratch.outliers);
 }
 
