@@ -106,9 +106,9 @@ struct PanelSums {
   void store(const std::byte* weights, int64_t group_bytes, const PartOutliers& outliers) const {
     const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
     const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
+    if (part.is_last) outliers.add<T>(weights, group_bytes, count, k, acc);
     for (int g = 0; part.is_last && g < count; ++g) {
       const std::byte* group = weights + g * group_bytes;
-      outliers.add<T>(group, k, acc[0][g], panel * kLanes);
       for_rows(part, [&](int64_t at, int64_t row) {
         if (outliers.holds(row - part.first)) return;
         const __m512 sum = _mm512_load_ps(acc[at][g]);

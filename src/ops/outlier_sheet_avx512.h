@@ -12,10 +12,10 @@
 namespace headrace {
 namespace {
 
-/// Decodes inputs of one slab, slab `b` of a unit of `blocks` blocks, to w[input][neuron]: those whose bits `wanted`
-/// has.
+/// Decodes inputs of one slab, slab `b` of a unit of `blocks` blocks, to w[input * stride + neuron]: those whose bits
+/// `wanted` has.
 template <DType T>
-void decode_slab(const std::byte* unit, int blocks, int b, uint32_t wanted, float (*w)[kNeuronGroup]) {
+void decode_slab(const std::byte* unit, int blocks, int b, uint32_t wanted, float* w, int stride) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const SubBlock halves[]{sub_block_of<T>(unit, blocks, b * kSlabK), sub_block_of<T>(unit, blocks, b * kSlabK + 16)};
   alignas(64) __m512i codes[kKRows];
@@ -24,7 +24,7 @@ void decode_slab(const std::byte* unit, int blocks, int b, uint32_t wanted, floa
   for (; wanted != 0; wanted &= wanted - 1) {
     const int i = __builtin_ctz(wanted);
     const __m512i code = _mm512_and_si512(_mm512_srl_epi32(codes[i / 4], _mm_cvtsi32_si128(i % 4 * 8)), byte);
-    _mm512_store_ps(w[i], weights_of<T>(halves[i / 16], _mm512_sub_epi32(code, offset)));
+    _mm512_store_ps(w + i * stride, weights_of<T>(halves[i / 16], _mm512_sub_epi32(code, offset)));
   }
 }
 
@@ -70,20 +70,30 @@ class OutlierSheet {
   /// Whether the outliers of a row, counted from the first of those collected, are here.
   [[nodiscard]] bool holds(int64_t row) const { return held_[row]; }
 
-  /// acc[position * stride]: of a group, kNeuronGroup floats. As add_outliers for all rows that are held: those of a
-  /// row in their order.
-  template <DType T>
-  void add(const std::byte* weights, int64_t k, float* acc, int64_t stride) const {
-    constexpr InterleavedFormat kFormat = interleaved_format(T);
-    alignas(64) float w[kSlabK][kNeuronGroup];
+  /// As add_outliers for all rows that are held, those of a row in their order, and `count` groups side by side.
+  /// weights: of the first group; acc: [position][group].
+  template <DType T, int panel>
+  void add(const std::byte* weights, int64_t group_bytes, int count, int64_t k,
+           float (*acc)[panel][kNeuronGroup]) const {
+    constexpr int kShare = interleaved_format(T).unit_bytes / kSlabsOfUnit;  // a slab and its part of the scales
+    alignas(64) float w[kSlabK][panel][kNeuronGroup];
     for (int s = 0; s < slabs_; ++s) {
       if (wanted_[s] == 0) continue;
-      decode_slab<T>(weights + s / kSlabsOfUnit * int64_t{kFormat.unit_bytes},
-                     blocks_of_unit<T>(k, s * int64_t{kSlabK}), s % kSlabsOfUnit, wanted_[s], w);
+      const std::byte* unit = weights + s / kSlabsOfUnit * int64_t{interleaved_format(T).unit_bytes};
+      const int blocks = blocks_of_unit<T>(k, s * int64_t{kSlabK});
+      for (int g = 0; g < count; ++g) {
+        fetch(unit + g * group_bytes + s % kSlabsOfUnit * kShare, kShare);
+        decode_slab<T>(unit + g * group_bytes, blocks, s % kSlabsOfUnit, wanted_[s], w[0][g], panel * kNeuronGroup);
+      }
       for (int e = begin_[s]; e < begin_[s + 1]; ++e) {
-        float* sum = acc + entries_[e].position * stride;
-        const __m512 x = _mm512_set1_ps(entries_[e].x);
-        _mm512_store_ps(sum, _mm512_fmadd_ps(_mm512_load_ps(w[entries_[e].input]), x, _mm512_load_ps(sum)));
+        const Entry& entry = entries_[e];
+        const __m512 x = _mm512_set1_ps(entry.x);
+        float(*sums)[kNeuronGroup] = acc[entry.position];
+#pragma GCC unroll 4
+        for (int g = 0; g < panel; ++g) {
+          if (panel > 1 && g == count) break;
+          _mm512_store_ps(sums[g], _mm512_fmadd_ps(_mm512_load_ps(w[entry.input][g]), x, _mm512_load_ps(sums[g])));
+        }
       }
     }
   }

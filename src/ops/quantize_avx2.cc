@@ -30,6 +30,20 @@ int sum_lanes(__m256i v) {
   return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
 }
 
+/// Lists the values of a block above the limit and copies the block to `kept` with zeros in their places. Returns the
+/// largest magnitude that is left.
+float take_outliers(const float* x, int64_t first, int64_t block, float limit, float* kept, OutlierList& outliers) {
+  __m256 most = _mm256_setzero_ps();
+  for (int64_t i = 0; i < block; i += kLanes) {
+    const __m256 values = _mm256_loadu_ps(x + i), a = abs_ps(values);
+    const __m256 above = _mm256_cmp_ps(a, _mm256_set1_ps(limit), _CMP_GT_OQ);  // false for a NaN
+    _mm256_storeu_ps(kept + i, _mm256_andnot_ps(above, values));
+    most = _mm256_max_ps(_mm256_andnot_ps(above, a), most);
+    outliers.add_lanes(x + i, first + i, static_cast<uint32_t>(_mm256_movemask_ps(above)));
+  }
+  return max_lane(most);
+}
+
 /// Rounds block [first, first + block) of row x, at most `most_values`; adds up each `sum_block` of its q's.
 template <int64_t most_values, int64_t sum_block, int rounds>
 void quantize_block(const float* x, int64_t first, int64_t block, int8_t* q, float* scale, int16_t* sum,

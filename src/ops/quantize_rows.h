@@ -17,6 +17,13 @@ class OutlierList {
     __builtin_memcpy(head_ + kOutlierHeadBytes + count_++ * static_cast<int64_t>(sizeof(Outlier)), &outlier,
                      sizeof(Outlier));
   }
+  /// Adds values x[0], x[1], ... of a row, from value `first` on, whose bits `lanes` has.
+  void add_lanes(const float* x, int64_t first, uint32_t lanes) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const int lane = __builtin_ctz(lanes);
+      add(first + lane, x[lane]);
+    }
+  }
   /// Writes the count.
   void close() {
     const int64_t head = count_;  // int32 count, int32 0
@@ -27,24 +34,6 @@ class OutlierList {
   std::byte* head_;
   int64_t count_ = 0;
 };
-
-/// Lists the values of a block above the limit and copies the block to `kept` with zeros in their places. Returns the
-/// largest magnitude that is left.
-[[gnu::noinline]] inline float take_outliers(const float* x, int64_t first, int64_t block, float limit, float* kept,
-                                             OutlierList& outliers) {
-  float amax = 0;
-  for (int64_t i = 0; i < block; ++i) {
-    const float a = __builtin_fabsf(x[i]);
-    kept[i] = x[i];
-    if (a > limit) {
-      outliers.add(first + i, x[i]);
-      kept[i] = 0;
-    } else if (a > amax) {
-      amax = a;
-    }
-  }
-  return amax;
-}
 
 /// Writes the records of `rows`: the blocks by quantize_block(row, first value, values, q, scale, sum, outliers), zeros
 /// between the parts, the outliers' count.

@@ -59,7 +59,8 @@ Fn choose(CpuKernels& kernels, std::string op, const OpTable<Fn>& table, Isa isa
 }
 
 constexpr ProblemSize kOneRow{.rows = 1};
-constexpr ProblemSize kRows{.rows = 6};  // more than one tile of rows, the last one ragged
+constexpr ProblemSize kRows{.rows = 6};          // more than one tile of rows, the last one ragged
+constexpr ProblemSize kTilesOfRows{.rows = 18};  // the same for tile registers, of 16 rows, for which 6 are too few
 
 void choose_matmuls(CpuKernels& kernels, Isa isa, const CpuTuning& tuning) {
   for (const BlockFormat* const format : all_formats()) {
@@ -72,7 +73,8 @@ void choose_matmuls(CpuKernels& kernels, Isa isa, const CpuTuning& tuning) {
         return choose<MatmulArgs>(
             kernels, std::move(op), *table, highest,
             [&](ProblemMemory& m) { return matmul_problem(m, kOneRow, dtype, layout); },
-            [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); });
+            [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); },
+            [&](ProblemMemory& m) { return matmul_problem(m, kTilesOfRows, dtype, layout); });
       };
       const std::string op = cat("matmul ", dtype_name(dtype), " ", weight_layout_name(layout));
       by_rows.fill({.fn = choose_for(op, isa), .grain = 1});
