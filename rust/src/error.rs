@@ -12,6 +12,7 @@ pub enum ErrorKind {
     TemplateRaised = 4,
     TemplateRuntime = 5,
     Internal = 6,
+    BadGrammar = 7,
 }
 
 #[derive(Debug)]

@@ -24,16 +24,16 @@ impl HrSlice {
         Self { data: bytes.as_ptr(), len: bytes.len() }
     }
 
-    unsafe fn bytes<'a>(self) -> &'a [u8] {
+    pub(crate) unsafe fn bytes<'a>(self) -> &'a [u8] {
         many(self.data, self.len)
     }
 
-    unsafe fn text<'a>(self, what: &str) -> Result<&'a str> {
+    pub(crate) unsafe fn text<'a>(self, what: &str) -> Result<&'a str> {
         std::str::from_utf8(self.bytes()).map_err(|_| corrupt(format!("{what}: not UTF-8")))
     }
 }
 
-unsafe fn many<'a, T>(data: *const T, len: usize) -> &'a [T] {
+pub(crate) unsafe fn many<'a, T>(data: *const T, len: usize) -> &'a [T] {
     if len == 0 {
         &[]
     } else {
@@ -84,14 +84,14 @@ pub unsafe extern "C" fn hr_ids_free(ids: HrIds) {
 }
 
 /// Frees what came from `Box::into_raw`; null is nothing.
-unsafe fn free<T: ?Sized>(owned: *mut T) {
+pub(crate) unsafe fn free<T: ?Sized>(owned: *mut T) {
     if !owned.is_null() {
         let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(owned))));
     }
 }
 
 /// Runs `body`; an error or a panic goes to `error` and the result is `failed`.
-unsafe fn guarded<T>(error: *mut HrError, failed: T, body: impl FnOnce() -> Result<T>) -> T {
+pub(crate) unsafe fn guarded<T>(error: *mut HrError, failed: T, body: impl FnOnce() -> Result<T>) -> T {
     static QUIET: Once = Once::new();
     // A caught panic is an error message, not a trace on the terminal.
     QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));

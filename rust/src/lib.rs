@@ -1,6 +1,8 @@
-//! The Rust part of Headrace's text room: tokenizers and chat templates behind a C interface (src/text/rust_ffi.h).
+//! The Rust part of Headrace's text room: tokenizers, chat templates and grammars behind a C interface (src/text/rust_ffi.h).
 
 mod error;
 mod ffi;
+mod ffi_grammar;
+mod grammar;
 mod template;
 mod tokenizer;

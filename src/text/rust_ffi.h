@@ -33,6 +33,7 @@ enum class RustErrorKind : int32_t {
   kTemplateRaised = 4,
   kTemplateRuntime = 5,
   kInternal = 6,
+  kBadGrammar = 7,
 };
 
 /// `message` is owned by the caller where `kind` is not kNone.
@@ -43,6 +44,11 @@ struct HrError {
 
 struct HrTokenizer;
 struct HrTemplate;
+struct HrGrammarFactory;
+struct HrGrammar;
+
+/// What the texts given to hr_grammar_compile are; all but choices are one text.
+enum class GrammarKind : int32_t { kJsonSchema = 0, kJsonObject = 1, kRegex = 2, kChoice = 3, kLark = 4 };
 
 /// headrace::GgufVocab; -1 stands for an absent id or flag.
 struct HrGgufVocab {
@@ -97,9 +103,26 @@ HrBuffer hr_pre_tokenizer_names();
 HrTemplate* hr_template_new(HrSlice name, HrSlice source, HrError* error);
 void hr_template_free(HrTemplate* chat_template);
 HrBuffer hr_template_render(const HrTemplate* chat_template, const HrTemplateInput* input, HrError* error);
+
+/// `words`: the bytes that each token adds, of a special token kSpecialMarker and its name. `ends`: what ends a text.
+HrGrammarFactory* hr_grammar_factory_new(const HrSlice* words, size_t num_words, const uint32_t* ends, size_t num_ends,
+                                         HrError* error);
+void hr_grammar_factory_free(HrGrammarFactory* factory);
+/// Threads may compile at once. The grammar does not need the factory afterwards.
+HrGrammar* hr_grammar_compile(const HrGrammarFactory* factory, GrammarKind kind, const HrSlice* texts, size_t num_texts,
+                              HrError* error);
+HrGrammar* hr_grammar_clone(const HrGrammar* grammar, HrError* error);
+void hr_grammar_free(HrGrammar* grammar);
+/// Bit i % 32 of bits[i / 32]: whether token i may come next.
+void hr_grammar_mask(HrGrammar* grammar, uint32_t* bits, size_t num_words, HrError* error);
+/// False, and no change, for a token that may not come next.
+bool hr_grammar_accept(HrGrammar* grammar, uint32_t token, HrError* error);
+bool hr_grammar_may_end(HrGrammar* grammar, HrError* error);
+bool hr_grammar_is_finished(const HrGrammar* grammar);
 }
 
 namespace headrace {
 inline constexpr uint8_t kFlagSpecial = 1;  ///< bits of HrTokenizerInfo::flags
 inline constexpr uint8_t kFlagEnd = 2;
+inline constexpr char kSpecialMarker = '\xff';  ///< no text holds this byte: it is never part of UTF-8
 }  // namespace headrace
