@@ -81,8 +81,8 @@ void choose_sampling(const Model& model, const CommandLine& command, std::span<c
   params.temperature = kNotGiven;
   (void)command.parse(arguments);
   if (params.temperature != kNotGiven) return;
-  const bool asks_for_sampling =
-      params.top_k != defaults.top_k || params.top_p != defaults.top_p || params.min_p != defaults.min_p;
+  const bool asks_for_sampling = params.top_k != defaults.top_k || params.top_p != defaults.top_p ||
+                                 params.min_p != defaults.min_p || params.typical_p != defaults.typical_p;
   params.temperature = defaults.temperature > 0 || !asks_for_sampling ? defaults.temperature : 1.0f;
 }
 

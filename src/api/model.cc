@@ -10,8 +10,10 @@
 #include "engine/tuning_file.h"
 #include "headrace/headrace.h"
 #include "sample/sampler.h"
+#include "sample/sampling_options.h"
 #include "sample/stop_matcher.h"
 #include "text/detokenizer.h"
+#include "text/grammar.h"
 
 namespace headrace {
 namespace {
@@ -104,6 +106,7 @@ class Model::Impl {
  private:
   Generation run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,
                  DetokenizeOptions detokenize, Clock::time_point start);
+  [[nodiscard]] std::optional<GrammarMatcher> compile_grammar(const StructuredOutput& spec);
   /// Logits of the newest token; empty while the prompt is not read to its end.
   [[nodiscard]] std::span<const float> next_logits();
   [[nodiscard]] bool is_end(TokenId token) const { return std::ranges::binary_search(end_tokens_, token); }
@@ -116,7 +119,14 @@ class Model::Impl {
   Engine engine_;
   int32_t vocab_size_;
   Sampler sampler_;
+  std::optional<GrammarFactory> grammars_;  // made when the first is asked for
 };
+
+std::optional<GrammarMatcher> Model::Impl::compile_grammar(const StructuredOutput& spec) {
+  if (std::holds_alternative<std::monostate>(spec)) return std::nullopt;
+  if (!grammars_) grammars_.emplace(tokenizer_, end_tokens_);
+  return grammars_->compile(spec);
+}
 
 std::span<const float> Model::Impl::next_logits() {
   const StepResult* result = engine_.step();
@@ -133,6 +143,7 @@ std::span<const float> Model::Impl::next_logits() {
 Generation Model::Impl::run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,
                             DetokenizeOptions detokenize, Clock::time_point start) {
   check_sampling_params(params);
+  check_sampling_tokens(params, vocab_size_);
   const auto prompt_tokens = static_cast<int32_t>(prompt.size());
   const int32_t room = engine_.max_model_len() - prompt_tokens;
   if (room <= 0) {
@@ -142,9 +153,10 @@ Generation Model::Impl::run(std::vector<TokenId> prompt, const SamplingParams& p
   }
   const int32_t max_tokens = params.max_tokens > 0 ? std::min(params.max_tokens, room) : room;
 
-  SamplingState sampling(params, params.seed ? *params.seed : random_seed(), 0, prompt);
+  SamplingState sampling(params, params.seed ? *params.seed : random_seed(), 0, prompt, end_tokens_,
+                         compile_grammar(params.structured_output));
   StreamDetokenizer detokenizer(tokenizer_, detokenize);
-  StopMatcher stop(params.stop);
+  StopMatcher stop(params.stop, params.include_stop_str_in_output);
   const std::optional<SequenceId> id = engine_.start(std::move(prompt), prompt_tokens + max_tokens, prompt_tokens - 1);
   HR_CHECK(id.has_value(), "the cache has room for one sequence");
   const SequenceLease sequence(engine_, *id);
@@ -164,14 +176,22 @@ Generation Model::Impl::run(std::vector<TokenId> prompt, const SamplingParams& p
         continue;
       }
       const TokenId token = sampler_.sample(logits, sampling, prompt_tokens + answer.completion_tokens);
+      if (token == kNoToken) {
+        const std::string why = sampling.failure();
+        throw Error(ErrorCode::kInvalidArgument, why.empty() ? "no token is left that may be chosen" : why);
+      }
       if (++answer.completion_tokens == 1) answer.first_token_seconds = seconds_since(start);
       if (is_end(token) && !params.ignore_eos) return;
-      if (!give_out(stop.push(detokenizer.push(token))) || stop.stopped()) return;
+      const bool is_stop = std::ranges::find(params.stop_token_ids, token) != params.stop_token_ids.end();
+      if (is_stop && !params.include_stop_str_in_output) return;
+      const std::string piece = detokenizer.push(token);
+      if (!give_out(sampling.may_stop() ? stop.push(piece) : stop.pass(piece)) || stop.stopped() || is_stop) return;
       if (answer.completion_tokens == max_tokens) {
         answer.reason = FinishReason::kLength;
         return;
       }
       sampling.accept(token);
+      if (sampling.is_finished()) return;
       engine_.append(sequence.id(), token);
     }
   };

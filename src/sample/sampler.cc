@@ -1,7 +1,9 @@
 #include "sample/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/check.h"
@@ -13,142 +15,255 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+float scale_of(const SamplingParams& params) noexcept { return 1.0f / params.temperature; }
+
+bool takes_top_k(const SamplingParams& params, size_t vocab_size) noexcept {
+  return params.top_k > 0 && static_cast<size_t>(params.top_k) < vocab_size;
+}
+
+/// Whether only some tokens are drawn from, beyond what a least weight says.
+bool narrows(const SamplingParams& params, size_t vocab_size) noexcept {
+  return takes_top_k(params, vocab_size) || params.top_p < 1 || params.typical_p < 1;
+}
+
+/// A number that is the greater the better the token: the higher logit, then the lower id.
+uint64_t key_of(float logit, TokenId token) noexcept {
+  const auto bits = std::bit_cast<uint32_t>(logit + 0.0f);  // -0 is no worse than 0
+  const uint32_t rising = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return uint64_t{rising} << 32 | ~static_cast<uint32_t>(token);
+}
+
+TokenId token_of(uint64_t key) noexcept { return static_cast<TokenId>(~static_cast<uint32_t>(key)); }
+
 double total_weight(std::span<const Candidate> candidates) noexcept {
   double total = 0;
-  for (const Candidate& candidate : candidates) total += candidate.weight;
+  for (const Candidate& candidate : candidates) total += static_cast<double>(candidate.weight);
   return total;
+}
+
+/// How many of the first candidates have `wanted` together.
+size_t count_to(std::span<const Candidate> candidates, double wanted) noexcept {
+  double sum = 0;
+  size_t kept = 0;
+  while (kept < candidates.size() && (kept == 0 || sum < wanted)) sum += static_cast<double>(candidates[kept++].weight);
+  return kept;
 }
 
 }  // namespace
 
-SamplingState::SamplingState(const SamplingParams& params, uint64_t seed, uint32_t continuation,
-                             std::span<const TokenId> prompt)
-    : params_(params), seed_(seed), continuation_(continuation) {
-  if (!has_penalties()) return;
-  constexpr int32_t kMostReserved = 16384;  // longer answers allocate again on the way
-  counts_.reserve(prompt.size() + static_cast<size_t>(std::clamp(params.max_tokens, 0, kMostReserved)));
-  for (const TokenId token : prompt) counts_.add_prompt(token);
-}
-
-bool SamplingState::has_penalties() const noexcept {
-  return params_.repetition_penalty != 1.0f || params_.presence_penalty != 0.0f || params_.frequency_penalty != 0.0f;
-}
-
-void SamplingState::accept(TokenId token) {
-  if (has_penalties()) counts_.add_answer(token);
-}
-
-Sampler::Sampler(int32_t vocab_size) : logits_(static_cast<size_t>(vocab_size)) {
+Sampler::Sampler(int32_t vocab_size, Isa isa)
+    : kernels_(choose_logit_kernels(isa)), logits_(static_cast<size_t>(vocab_size)) {
   HR_CHECK(vocab_size > 0, "vocab_size ", vocab_size);
+  weights_.resize(logits_.size());
+  sums_.resize(static_cast<size_t>((vocab_size + kWeightBlock - 1) / kWeightBlock));
+  keys_.reserve(logits_.size());
   candidates_.reserve(logits_.size());
 }
 
-void Sampler::apply_penalties(std::span<const float> logits, const SamplingState& state) noexcept {
+std::span<const float> Sampler::processed(std::span<const float> logits, SamplingState& state) {
   HR_CHECK(logits.size() == logits_.size(), logits.size(), " logits, expected ", logits_.size());
-  for (size_t i = 0; i < logits.size(); ++i) logits_[i] = std::isnan(logits[i]) ? kMinusInfinity : logits[i];
-  if (!state.has_penalties()) return;
-  const SamplingParams& params = state.params();
-  state.counts().for_each([&](const TokenCounts::Entry& entry) {
-    const auto id = static_cast<size_t>(entry.token);
-    if (id >= logits_.size()) return;
-    float& logit = logits_[id];
-    logit = logit > 0 ? logit / params.repetition_penalty : logit * params.repetition_penalty;
-    if (entry.in_answer > 0) {
-      logit -= params.frequency_penalty * static_cast<float>(entry.in_answer);
-      logit -= params.presence_penalty;
-    }
-  });
+  if (!state.has_processors()) return logits;
+  std::ranges::copy(logits, logits_.begin());
+  state.apply(logits_);
+  return logits_;
 }
 
-/// Ids break ties, so no two are equal and any algorithm that selects or sorts gives the same.
-bool Sampler::better(TokenId a, TokenId b) const noexcept {
-  const float x = logits_[static_cast<size_t>(a)];
-  const float y = logits_[static_cast<size_t>(b)];
-  return x != y ? x > y : a < b;
+/// Sets the weights of all tokens; returns their sum.
+double Sampler::weigh(std::span<const float> logits, float best, float scale, float least) noexcept {
+  kernels_.weights({.x = logits.data(),
+                    .n = static_cast<int64_t>(logits.size()),
+                    .best = best,
+                    .scale = scale,
+                    .least = least,
+                    .w = weights_.data(),
+                    .sums = sums_.data()});
+  double total = 0;
+  for (const double sum : sums_) total += sum;
+  return total;
 }
 
-/// The k best tokens, the best first; k is less than the vocabulary. One pass with a heap whose top is the worst kept.
-void Sampler::take_top_k(size_t k) noexcept {
-  const auto is_better = [this](const Candidate& a, const Candidate& b) { return better(a.token, b.token); };
-  candidates_.clear();
-  for (size_t i = 0; i < k; ++i) candidates_.push_back({.token = static_cast<TokenId>(i)});
-  std::ranges::make_heap(candidates_, is_better);
-  for (size_t i = k; i < logits_.size(); ++i) {
-    // Of equal logits the one with the lower id is in already.
-    if (logits_[i] <= logits_[static_cast<size_t>(candidates_.front().token)]) continue;
-    std::ranges::pop_heap(candidates_, is_better);
-    candidates_.back().token = static_cast<TokenId>(i);
-    std::ranges::push_heap(candidates_, is_better);
-  }
-  std::ranges::sort_heap(candidates_, is_better);
-}
-
-/// Sets the weights of the candidates and drops those below min_p.
-void Sampler::weigh(float best, const SamplingParams& params) noexcept {
-  // Below this share of the best one's weight even a vocabulary of 2^20 such tokens has less than 2^-60 of the
-  // probability, beyond the resolution of the random number.
-  constexpr double kLeastLogWeight = -60;
-  const auto temperature = static_cast<double>(params.temperature);
-  std::erase_if(candidates_, [&](Candidate& candidate) {
-    const float logit = logits_[static_cast<size_t>(candidate.token)];
-    // The difference of two infinities would be NaN.
-    const double below = logit == best ? 0 : static_cast<double>(logit) - static_cast<double>(best);
-    const double log_weight = below / temperature;
-    if (log_weight < kLeastLogWeight) return true;
-    candidate.weight = exact_exp(log_weight);
-    return candidate.weight < static_cast<double>(params.min_p);
-  });
-}
-
-/// The best candidates whose weights reach p of all together, the best first.
-void Sampler::keep_top_p(double p) noexcept {
-  const double total = total_weight(candidates_);
-  const double wanted = p * total;
-  // Tokens that each have less than (1 - p) / n of the probability have less than 1 - p together: none of them is
-  // needed to reach p. What is left is short, so it may be sorted. (Half of the bound, far above the roundings.)
-  const double least = 0.5 * (1 - p) * total / static_cast<double>(candidates_.size());
-  std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.weight < least; });
-  std::ranges::sort(candidates_, [this](const Candidate& a, const Candidate& b) { return better(a.token, b.token); });
+TokenId Sampler::draw_from_all(double target) const noexcept {
+  // What rounding leaves over, of the target or of a block's own sum, goes to the last token with a weight.
+  size_t last_block = sums_.size() - 1;
+  while (last_block > 0 && sums_[last_block] == 0) --last_block;
+  size_t block = 0;
   double sum = 0;
-  size_t kept = 0;
-  while (kept < candidates_.size() && (kept == 0 || sum < wanted)) sum += candidates_[kept++].weight;
-  candidates_.resize(kept);
+  while (block < last_block && target >= sum + sums_[block]) sum += sums_[block++];
+  const size_t begin = block * static_cast<size_t>(kWeightBlock);
+  const size_t end = std::min(begin + static_cast<size_t>(kWeightBlock), weights_.size());
+  TokenId token = kNoToken;
+  for (size_t i = begin; i < end && !(token >= 0 && target < sum); ++i) {
+    if (weights_[i] == 0) continue;
+    token = static_cast<TokenId>(i);
+    sum += static_cast<double>(weights_[i]);
+  }
+  return token;
 }
 
-std::span<const Candidate> Sampler::candidates(std::span<const float> logits, const SamplingState& state) noexcept {
+TokenId Sampler::draw_from_candidates(double u) const noexcept {
+  const double target = u * total_weight(candidates_);
+  double sum = 0;
+  for (const Candidate& candidate : candidates_) {
+    sum += static_cast<double>(candidate.weight);
+    if (target < sum) return candidate.token;
+  }
+  return candidates_.back().token;  // target is below the sum, but its product may have been rounded up to it
+}
+
+/// keys_: those of the k best tokens, the best first. One pass with a heap whose top is the worst kept.
+void Sampler::take_best(std::span<const float> logits, int32_t k) {
+  keys_.clear();
+  if (k <= 0) return;
+  const auto size = static_cast<int64_t>(logits.size());
+  float threshold = kMinusInfinity;
+  for (int64_t i = 0; i < size; ++i) {
+    // Of equal logits the one with the lower id is in already.
+    i = kernels_.next_above({.x = logits.data(), .begin = i, .end = size, .threshold = threshold});
+    if (i == size) break;
+    if (keys_.size() == static_cast<size_t>(k)) {
+      std::ranges::pop_heap(keys_, std::greater{});
+      keys_.pop_back();
+    }
+    keys_.push_back(key_of(logits[static_cast<size_t>(i)], static_cast<TokenId>(i)));
+    std::ranges::push_heap(keys_, std::greater{});
+    if (keys_.size() == static_cast<size_t>(k)) threshold = logits[static_cast<size_t>(token_of(keys_.front()))];
+  }
+  std::ranges::sort_heap(keys_, std::greater{});
+}
+
+/// keys_: those of all tokens with a weight above one, as a heap with the best on top.
+void Sampler::keep_weighty(std::span<const float> logits, double above) {
+  const auto least = static_cast<float>(above);
+  const auto size = static_cast<int64_t>(weights_.size());
+  keys_.clear();
+  for (int64_t i = 0; i < size; ++i) {
+    i = kernels_.next_above({.x = weights_.data(), .begin = i, .end = size, .threshold = least});
+    for (; i < size && weights_[static_cast<size_t>(i)] > least; ++i) {
+      keys_.push_back(key_of(logits[static_cast<size_t>(i)], static_cast<TokenId>(i)));
+    }
+  }
+  std::ranges::make_heap(keys_);
+}
+
+/// Moves the best tokens from the heap of keys to the candidates until these have `wanted` together.
+void Sampler::keep_best(double wanted) {
+  double sum = 0;
+  while (!keys_.empty() && (candidates_.empty() || sum < wanted)) {
+    std::ranges::pop_heap(keys_);
+    const TokenId token = token_of(keys_.back());
+    keys_.pop_back();
+    candidates_.push_back({.token = token, .weight = weights_[static_cast<size_t>(token)]});
+    sum += static_cast<double>(candidates_.back().weight);
+  }
+}
+
+/// Orders the candidates by how far their surprise, -log p, is from the expected one, and keeps the first whose weights
+/// reach typical_p of all.
+void Sampler::keep_typical(std::span<const float> logits, float best, const SamplingParams& params) {
+  const double total = total_weight(candidates_);
+  const double log_total = exact_log(total);
+  const auto surprise = [&](const Candidate& c) {
+    const float logit = logits[static_cast<size_t>(c.token)];
+    return logit == best ? log_total : log_total - static_cast<double>((logit - best) * scale_of(params));
+  };
+  double entropy = 0;
+  for (const Candidate& c : candidates_) entropy += static_cast<double>(c.weight) / total * surprise(c);
+  typical_.clear();
+  for (const Candidate& c : candidates_) typical_.emplace_back(std::fabs(surprise(c) - entropy), c);
+  std::ranges::sort(typical_, [&](const auto& a, const auto& b) {
+    if (a.first != b.first) return a.first < b.first;
+    const auto key = [&](const Candidate& c) { return key_of(logits[static_cast<size_t>(c.token)], c.token); };
+    return key(a.second) > key(b.second);
+  });
+  candidates_.clear();
+  for (const auto& [distance, candidate] : typical_) candidates_.push_back(candidate);
+  candidates_.resize(count_to(candidates_, static_cast<double>(params.typical_p) * total));
+}
+
+/// The candidates that top-k, min-p, top-p and typical-p leave.
+void Sampler::narrow(std::span<const float> logits, float best, const SamplingParams& params) {
+  const float scale = scale_of(params);
+  const auto top_p = static_cast<double>(params.top_p);
+  candidates_.clear();
+  if (takes_top_k(params, logits.size())) {
+    take_best(logits, params.top_k);
+    for (const uint64_t key : keys_) {
+      const TokenId token = token_of(key);
+      const float weight = logit_weight(logits[static_cast<size_t>(token)], best, scale, params.min_p);
+      if (weight > 0) candidates_.push_back({.token = token, .weight = weight});
+    }
+    if (top_p < 1) candidates_.resize(count_to(candidates_, top_p * total_weight(candidates_)));
+  } else {
+    const double total = weigh(logits, best, scale, params.min_p);
+    // Tokens that each have less than (1 - p) / n of the probability have less than 1 - p together: none of them is
+    // needed to reach p. What is left is short. (Half of the bound, far above the roundings.)
+    const bool takes_all = top_p >= 1;
+    keep_weighty(logits, takes_all ? 0 : 0.5 * (1 - top_p) * total / static_cast<double>(logits.size()));
+    keep_best(takes_all ? std::numeric_limits<double>::infinity() : top_p * total);
+  }
+  if (params.typical_p < 1) keep_typical(logits, best, params);
+}
+
+std::span<const Candidate> Sampler::candidates(std::span<const float> raw, SamplingState& state) {
   const SamplingParams& params = state.params();
   HR_CHECK(params.temperature > 0, "greedy draws from no candidates");
-  apply_penalties(logits, state);
-  const float best = *std::ranges::max_element(logits_);
+  const std::span<const float> logits = processed(raw, state);
+  const int64_t best = kernels_.arg_max({.x = logits.data(), .n = static_cast<int64_t>(logits.size())});
   candidates_.clear();
-  if (best == kMinusInfinity) {
-    candidates_.push_back({.token = 0, .weight = 1});
+  if (best < 0) return candidates_;
+  if (narrows(params, logits.size())) {
+    narrow(logits, logits[static_cast<size_t>(best)], params);
     return candidates_;
   }
-  if (params.top_k > 0 && static_cast<size_t>(params.top_k) < logits_.size()) {
-    take_top_k(static_cast<size_t>(params.top_k));
-  } else {
-    for (size_t i = 0; i < logits_.size(); ++i) candidates_.push_back({.token = static_cast<TokenId>(i)});
+  weigh(logits, logits[static_cast<size_t>(best)], scale_of(params), params.min_p);
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    if (weights_[i] > 0) candidates_.push_back({.token = static_cast<TokenId>(i), .weight = weights_[i]});
   }
-  weigh(best, params);
-  if (params.top_p < 1) keep_top_p(static_cast<double>(params.top_p));
   return candidates_;
 }
 
-TokenId Sampler::sample(std::span<const float> logits, const SamplingState& state, int64_t position) noexcept {
-  if (state.params().temperature <= 0) {
-    apply_penalties(logits, state);
-    // max_element returns the first of equals.
-    return static_cast<TokenId>(std::ranges::max_element(logits_) - logits_.begin());
+TokenId Sampler::sample(std::span<const float> raw, SamplingState& state, int64_t position) {
+  const SamplingParams& params = state.params();
+  const std::span<const float> logits = processed(raw, state);
+  const int64_t best = kernels_.arg_max({.x = logits.data(), .n = static_cast<int64_t>(logits.size())});
+  if (best < 0) return kNoToken;
+  if (params.temperature <= 0) return static_cast<TokenId>(best);
+  const double u = uniform_at(state.seed(), state.continuation(), position);
+  const float best_logit = logits[static_cast<size_t>(best)];
+  if (narrows(params, logits.size())) {
+    narrow(logits, best_logit, params);
+    return draw_from_candidates(u);
   }
-  const std::span<const Candidate> choices = candidates(logits, state);
-  const double target = uniform_at(state.seed(), state.continuation(), position) * total_weight(choices);
-  double sum = 0;
-  for (const Candidate& choice : choices) {
-    sum += choice.weight;
-    if (target < sum) return choice.token;
+  return draw_from_all(u * weigh(logits, best_logit, scale_of(params), params.min_p));
+}
+
+void Sampler::logprobs(std::span<const float> logits, TokenId token, int32_t top, TokenLogprobs& out) {
+  HR_CHECK(logits.size() == logits_.size(), logits.size(), " logits, expected ", logits_.size());
+  HR_CHECK(token >= 0 && static_cast<size_t>(token) < logits.size(), "token ", token);
+  const auto logit_of = [&](TokenId t) {
+    const float logit = logits[static_cast<size_t>(t)];
+    return std::isnan(logit) ? kMinusInfinity : logit;
+  };
+  const int64_t best_token = kernels_.arg_max({.x = logits.data(), .n = static_cast<int64_t>(logits.size())});
+  const float best = best_token < 0 ? kMinusInfinity : logit_of(static_cast<TokenId>(best_token));
+  const double log_total = best_token < 0 ? 0 : exact_log(weigh(logits, best, 1, 0));
+  const auto logprob_of = [&](TokenId t) {
+    const float logit = logit_of(t);
+    if (logit == kMinusInfinity) return kMinusInfinity;
+    const double below = logit == best ? 0 : static_cast<double>(logit) - static_cast<double>(best);
+    return static_cast<float>(below - log_total);
+  };
+  int32_t rank = 1;
+  const float chosen = logit_of(token);
+  for (size_t i = 0; i < logits.size(); ++i) rank += logits[i] > chosen ? 1 : 0;
+  for (TokenId t = 0; t < token; ++t) rank += logit_of(t) == chosen ? 1 : 0;
+  out.chosen = {.token = token, .logprob = logprob_of(token), .rank = rank};
+  out.top.clear();
+  take_best(logits, top);
+  for (const uint64_t key : keys_) {
+    const TokenId t = token_of(key);
+    out.top.push_back({.token = t, .logprob = logprob_of(t), .rank = static_cast<int32_t>(out.top.size()) + 1});
   }
-  return choices.back().token;  // target is below the sum, but its product may have been rounded up to it
 }
 
 }  // namespace headrace

@@ -9,6 +9,10 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
+
+#include "sample/philox.h"
+#include "sample/token_counts.h"
 
 namespace headrace {
 namespace {
@@ -23,14 +27,15 @@ SamplingState state_of(const SamplingParams& params, uint64_t seed = 1) { return
 std::vector<TokenId> kept(const std::vector<float>& logits, const SamplingParams& params) {
   Sampler sampler(static_cast<int32_t>(logits.size()));
   std::vector<TokenId> tokens;
-  for (const Candidate& c : sampler.candidates(logits, state_of(params))) tokens.push_back(c.token);
+  SamplingState state = state_of(params);
+  for (const Candidate& c : sampler.candidates(logits, state)) tokens.push_back(c.token);
   std::ranges::sort(tokens);
   return tokens;
 }
 
 TEST(Sampler, GreedyTakesTheFirstOfTheBest) {
   Sampler sampler(5);
-  const SamplingState greedy = state_of({.temperature = 0});
+  SamplingState greedy = state_of({.temperature = 0});
   EXPECT_EQ(sampler.sample(std::vector<float>{1, 3, 2, 3, -1}, greedy, 0), 1);
   EXPECT_EQ(sampler.sample(std::vector<float>{kNan, -3, kNan, -2, kNan}, greedy, 0), 3);
   EXPECT_EQ(sampler.sample(std::vector<float>{0, 1, kInf, kInf, 2}, greedy, 0), 2);
@@ -38,10 +43,10 @@ TEST(Sampler, GreedyTakesTheFirstOfTheBest) {
 
 TEST(Sampler, LogitsThatAreNoNumbersDoNotCrash) {
   for (const float temperature : {0.0f, 1e-30f, 1.0f, 100.0f}) {
-    const SamplingState state = state_of({.temperature = temperature, .top_k = 3, .top_p = 0.9f, .min_p = 0.1f});
+    SamplingState state = state_of({.temperature = temperature, .top_k = 3, .top_p = 0.9f, .min_p = 0.1f});
     Sampler sampler(4);
-    EXPECT_EQ(sampler.sample(std::vector<float>(4, kNan), state, 0), 0);
-    EXPECT_EQ(sampler.sample(std::vector<float>(4, -kInf), state, 0), 0);
+    EXPECT_EQ(sampler.sample(std::vector<float>(4, kNan), state, 0), kNoToken);
+    EXPECT_EQ(sampler.sample(std::vector<float>(4, -kInf), state, 0), kNoToken);
     EXPECT_EQ(sampler.sample(std::vector<float>{kNan, kNan, -5, -kInf}, state, 0), 2);
     EXPECT_EQ(sampler.sample(std::vector<float>{1, 2, kInf, 3}, state, 0), 2);
   }
@@ -91,29 +96,39 @@ TEST(Sampler, FiltersKeepWhatTheirDefinitionsSay) {
   EXPECT_THAT(kept(logits, {.temperature = 0.5f, .top_p = 0.7f}), ElementsAre(1));
 }
 
-/// The same filters by full sorts, with libm's exp. Tokens of less than e^-60 of the best one's weight are never drawn.
+/// The same filters by full sorts in double, with libm's exp and log.
 std::map<TokenId, double> naive_candidates(const std::vector<float>& logits, const SamplingParams& params) {
   std::vector<TokenId> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](TokenId t) { return static_cast<double>(logits[static_cast<size_t>(t)]); };
   std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return logit(a) > logit(b); });
   const double best = logit(order[0]);
+  const auto weight = [&](TokenId t) { return std::exp((logit(t) - best) / static_cast<double>(params.temperature)); };
+  const auto total = [&] {
+    double sum = 0;
+    for (const TokenId token : order) sum += weight(token);
+    return sum;
+  };
+  const auto keep_share = [&](double share) {
+    const double wanted = share * total();
+    double sum = 0;
+    size_t kept = 0;
+    while (kept < order.size() && (kept == 0 || sum < wanted)) sum += weight(order[kept++]);
+    order.resize(kept);
+  };
   if (params.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(params.top_k)));
-  std::vector<double> weights;
-  for (const TokenId token : order) {
-    const double log_weight = (logit(token) - best) / static_cast<double>(params.temperature);
-    const double weight = std::exp(log_weight);
-    if (log_weight >= -60 && weight >= static_cast<double>(params.min_p)) weights.push_back(weight);
+  std::erase_if(order, [&](TokenId t) { return weight(t) < static_cast<double>(params.min_p); });
+  if (params.top_p < 1) keep_share(static_cast<double>(params.top_p));
+  if (params.typical_p < 1) {
+    const double all = total();
+    double entropy = 0;
+    for (const TokenId t : order) entropy -= weight(t) / all * std::log(weight(t) / all);
+    const auto distance = [&](TokenId t) { return std::abs(-std::log(weight(t) / all) - entropy); };
+    std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return distance(a) < distance(b) - 1e-9; });
+    keep_share(static_cast<double>(params.typical_p));
   }
-  order.resize(weights.size());
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::map<TokenId, double> result;
-  double sum = 0;
-  for (size_t i = 0;
-       i < order.size() && (i == 0 || params.top_p >= 1 || sum < static_cast<double>(params.top_p) * total); ++i) {
-    sum += weights[i];
-    result[order[i]] = weights[i];
-  }
+  for (const TokenId token : order) result[token] = weight(token);
   return result;
 }
 
@@ -123,18 +138,118 @@ TEST(Sampler, EqualsTheNaiveFilters) {
     const auto logits = *rc::gen::nonEmpty(rc::gen::container<std::vector<float>>(
         rc::gen::map(rc::gen::inRange(-30, 30), [](int v) { return static_cast<float>(v) / 3.0f; })));
     const SamplingParams params{
-        .temperature = *rc::gen::element(0.3f, 0.7f, 1.0f, 1.9f),
+        .temperature = *rc::gen::element(0.7f, 1.0f, 1.9f),
         .top_k = *rc::gen::element(0, 0, 1, 2, 5, 40),
         .top_p = *rc::gen::element(1.0f, 0.95f, 0.7f, 0.31f, 0.013f),
         .min_p = *rc::gen::element(0.0f, 0.0f, 0.05f, 0.51f),
+        .typical_p = *rc::gen::element(1.0f, 1.0f, 0.83f, 0.37f),
     };
     Sampler sampler(static_cast<int32_t>(logits.size()));
-    const std::span<const Candidate> got = sampler.candidates(logits, state_of(params));
+    SamplingState state = state_of(params);
+    const std::span<const Candidate> got = sampler.candidates(logits, state);
     const std::map<TokenId, double> want = naive_candidates(logits, params);
     RC_ASSERT(got.size() == want.size());
     for (const Candidate& c : got) {
       RC_ASSERT(want.contains(c.token));
-      RC_ASSERT(std::abs(c.weight - want.at(c.token)) <= 4e-16 * want.at(c.token));  // each exp within 1 ulp
+      // exp_f32 is within an ulp; difference, scale and product round an exponent of at most 30 by 2^-24 each.
+      RC_ASSERT(std::abs(static_cast<double>(c.weight) - want.at(c.token)) <=
+                (1 + 2 * 30) * 0x1p-23 * want.at(c.token));
+    }
+  }));
+}
+
+TEST(Sampler, EveryInstructionSetDrawsTheSame) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 2);
+  constexpr int32_t kSize = 3001;
+  std::vector<float> logits(kSize);
+  const SamplingParams settings[]{{.temperature = 0.9f},
+                                  {.temperature = 0.8f, .top_k = 50, .top_p = 0.9f},
+                                  {.temperature = 1.2f, .top_p = 0.9f},
+                                  {.min_p = 0.1f},
+                                  {.top_p = 0.95f, .typical_p = 0.6f}};
+  Sampler reference(kSize, Isa::kRef);
+  for (const Isa isa : kAllIsas) {
+    if (!machine_has(isa)) continue;
+    Sampler sampler(kSize, isa);
+    for (int64_t position = 0; position < 60; ++position) {
+      for (float& logit : logits) logit = normal(random);
+      for (const SamplingParams& params : settings) {
+        SamplingState state = state_of(params, 9);
+        ASSERT_EQ(sampler.sample(logits, state, position), reference.sample(logits, state, position)) << isa_name(isa);
+      }
+      TokenLogprobs got, want;
+      sampler.logprobs(logits, 17, 5, got);
+      reference.logprobs(logits, 17, 5, want);
+      EXPECT_EQ(got.chosen.logprob, want.chosen.logprob);
+    }
+  }
+}
+
+// The drawn token against a plain walk over the candidates, for vocabularies of several blocks.
+TEST(Sampler, DrawsTheFirstWhoseSumExceedsTheTarget) {
+  std::mt19937 random(4);
+  constexpr int32_t kSize = 4 * static_cast<int32_t>(kWeightBlock) + 9;
+  std::vector<float> logits(kSize, -200.0f);
+  for (int i = 0; i < 700; ++i) logits[random() % (kSize - 1500)] = static_cast<float>(random() % 500) / 100.0f;
+  Sampler sampler(kSize);
+  for (const SamplingParams& params : {SamplingParams{}, SamplingParams{.top_p = 0.8f}}) {
+    SamplingState state = state_of(params, 77);
+    for (int64_t position = 0; position < 2000; ++position) {
+      const TokenId drawn = sampler.sample(logits, state, position);
+      const std::span<const Candidate> all = sampler.candidates(logits, state);
+      double total = 0, before = 0;
+      for (const Candidate& c : all) total += static_cast<double>(c.weight);
+      const double target = uniform_at(77, 0, position) * total;
+      const auto found = std::ranges::find_if(all, [&](const Candidate& c) {
+        before += static_cast<double>(c.weight);
+        return target < before;
+      });
+      ASSERT_TRUE(found != all.end());
+      ASSERT_EQ(drawn, found->token) << position;  // orders of sums differ by far less than a target's distance
+    }
+  }
+}
+
+TEST(Sampler, LogprobsMatchTheFormulaInDouble) {
+  EXPECT_TRUE(rc::check([] {
+    const auto logits =
+        *rc::gen::nonEmpty(rc::gen::container<std::vector<float>>(rc::gen::map(rc::gen::inRange(-300, 300), [](int v) {
+          return v == -299 ? kNan : v == -298 ? -kInf : static_cast<float>(v) / 7.0f;
+        })));
+    const auto size = static_cast<int32_t>(logits.size());
+    const TokenId token = *rc::gen::inRange(0, size);
+    const int32_t top = *rc::gen::inRange(0, 6);
+    const auto is_possible = [&](TokenId t) { return logits[static_cast<size_t>(t)] > -kInf; };
+    Sampler sampler(size);
+    TokenLogprobs got;
+    sampler.logprobs(logits, token, top, got);
+    double best = -HUGE_VAL, sum = 0;
+    std::vector<TokenId> order;
+    for (TokenId t = 0; t < size; ++t) {
+      if (!is_possible(t)) continue;
+      order.push_back(t);
+      best = std::max(best, static_cast<double>(logits[static_cast<size_t>(t)]));
+    }
+    for (const TokenId t : order) sum += std::exp(static_cast<double>(logits[static_cast<size_t>(t)]) - best);
+    std::ranges::stable_sort(order, std::greater{}, [&](TokenId t) { return logits[static_cast<size_t>(t)]; });
+    const auto check = [&](const TokenLogprob& entry) {
+      if (!is_possible(entry.token)) {
+        RC_ASSERT(entry.logprob == -kInf);
+        RC_ASSERT(entry.rank > static_cast<int32_t>(order.size()));
+        return;
+      }
+      const double want = static_cast<double>(logits[static_cast<size_t>(entry.token)]) - best - std::log(sum);
+      // The sum: an ulp of each exponential and the rounding of exponents up to 86; the result: half an ulp.
+      RC_ASSERT(std::abs(static_cast<double>(entry.logprob) - want) <= (1 + 43 + std::abs(want) / 2) * 0x1p-23);
+      RC_ASSERT(order[static_cast<size_t>(entry.rank - 1)] == entry.token);
+    };
+    RC_ASSERT(got.chosen.token == token);
+    check(got.chosen);
+    RC_ASSERT(got.top.size() == std::min(static_cast<size_t>(top), order.size()));
+    for (size_t i = 0; i < got.top.size(); ++i) {
+      RC_ASSERT(got.top[i].rank == static_cast<int32_t>(i) + 1);
+      check(got.top[i]);
     }
   }));
 }
@@ -144,7 +259,7 @@ TEST(Sampler, DrawsByTheProbabilities) {
   constexpr int kDraws = 200000;
   const SamplingParams params{.temperature = 1.3f};
   Sampler sampler(8);
-  const SamplingState state = state_of(params, 42);
+  SamplingState state = state_of(params, 42);
   std::vector<int> counts(8);
   for (int i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(sampler.sample(logits, state, i))];
   const std::map<TokenId, double> weights = naive_candidates(logits, params);
@@ -164,9 +279,9 @@ TEST(Sampler, SameSeedSameTokenOtherSeedOther) {
   const std::vector<float> logits(1000, 0.5f);
   Sampler sampler(1000);
   const SamplingParams params{};
-  const SamplingState a(params, 5, 0, {});
-  const SamplingState b(params, 6, 0, {});
-  const SamplingState c(params, 5, 1, {});
+  SamplingState a(params, 5, 0, {});
+  SamplingState b(params, 6, 0, {});
+  SamplingState c(params, 5, 1, {});
   int same_b = 0;
   int same_c = 0;
   for (int64_t position = 0; position < 100; ++position) {

@@ -12,7 +12,7 @@ void StopMatcher::Pattern::advance(char c) noexcept {
   if (text[matched] == c) ++matched;
 }
 
-StopMatcher::StopMatcher(std::span<const std::string> stops) {
+StopMatcher::StopMatcher(std::span<const std::string> stops, bool include_stop) : include_stop_(include_stop) {
   for (const std::string& stop : stops) {
     HR_CHECK(!stop.empty(), "an empty stop text");
     Pattern pattern{.text = stop, .fallback = std::vector<size_t>(stop.size() + 1, 0)};
@@ -27,18 +27,18 @@ StopMatcher::StopMatcher(std::span<const std::string> stops) {
 
 std::string StopMatcher::push(std::string_view piece) {
   std::string out;
-  for (size_t i = 0; i < piece.size() && !stopped_; ++i) {
+  for (size_t i = 0; i < piece.size() && !stopped(); ++i) {
     held_ += piece[i];
     size_t hold = 0;
-    size_t found = 0;
-    for (Pattern& pattern : patterns_) {
+    for (size_t p = 0; p < patterns_.size(); ++p) {
+      Pattern& pattern = patterns_[p];
       pattern.advance(piece[i]);
       hold = std::max(hold, pattern.matched);
-      if (pattern.matched == pattern.text.size()) found = std::max(found, pattern.matched);
+      const bool is_whole = pattern.matched == pattern.text.size();
+      if (is_whole && (!found_ || pattern.text.size() > patterns_[*found_].text.size())) found_ = p;
     }
-    if (found > 0) {
-      stopped_ = true;
-      held_.resize(held_.size() - found);
+    if (stopped()) {
+      if (!include_stop_) held_.resize(held_.size() - patterns_[*found_].text.size());
       out += std::exchange(held_, {});
     } else if (held_.size() > hold) {
       out.append(held_, 0, held_.size() - hold);
@@ -46,6 +46,12 @@ std::string StopMatcher::push(std::string_view piece) {
     }
   }
   return out;
+}
+
+std::string StopMatcher::pass(std::string_view piece) {
+  if (stopped()) return {};
+  for (Pattern& pattern : patterns_) pattern.matched = 0;
+  return std::exchange(held_, {}) + std::string(piece);
 }
 
 std::string StopMatcher::finish() { return std::exchange(held_, {}); }

@@ -56,6 +56,30 @@ TEST(StopMatcher, GivesOutWhatWasHeldBackAtTheEnd) {
   EXPECT_FALSE(matcher.stopped());
 }
 
+TEST(StopMatcher, MayIncludeTheStopAndTellsWhichItWas) {
+  const std::vector<std::string> stops{"END", "\n\n", "AN END"};
+  StopMatcher matcher(stops, true);
+  EXPECT_EQ(matcher.push("an EN"), "an ");
+  EXPECT_EQ(matcher.found(), std::nullopt);
+  EXPECT_EQ(matcher.push("D tail"), "END");
+  EXPECT_EQ(matcher.found(), 0u);
+  StopMatcher longest(stops, true);
+  EXPECT_EQ(longest.push("x AN END."), "x AN END");
+  EXPECT_EQ(longest.found(), 2u);
+}
+
+TEST(StopMatcher, WhatIsPassedDoesNotCount) {
+  const std::vector<std::string> stops{"END"};
+  StopMatcher matcher(stops);
+  EXPECT_EQ(matcher.pass("END, E"), "END, E");
+  EXPECT_EQ(matcher.push("ND EN"), "ND ");
+  EXPECT_EQ(matcher.pass("D"), "END");
+  EXPECT_FALSE(matcher.stopped());
+  EXPECT_EQ(matcher.push("END"), "");
+  EXPECT_TRUE(matcher.stopped());
+  EXPECT_EQ(matcher.pass("more"), "");
+}
+
 TEST(StopMatcher, WithoutStopsNothingIsHeldBack) {
   StopMatcher matcher({});
   EXPECT_EQ(matcher.push("any text"), "any text");
