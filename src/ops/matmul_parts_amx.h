@@ -65,10 +65,11 @@ inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
 }
 
-/// Fetches the lines of a unit that fall to the step of tile `t` where all tiles share them.
+/// Fetches the lines of a unit that fall to the steps of tiles `t` and `t + 1` of `tiles`: all in the first half of
+/// them, so that the last line arrives in time.
 inline void fetch_part(const std::byte* unit, int bytes, int64_t t, int64_t tiles) {
-  const int64_t lines = bytes / 64, last = t + 2 < tiles ? (t + 2) * lines / tiles : lines;
-  for (int64_t i = t * lines / tiles; i < last; ++i) {
+  const int64_t lines = bytes / 64, end = (t + 2) * 2 * lines / tiles;
+  for (int64_t i = t * 2 * lines / tiles; i < (end < lines ? end : lines); ++i) {
     _mm_prefetch(reinterpret_cast<const char*>(unit + 64 * i), _MM_HINT_T0);
   }
 }

@@ -295,6 +295,9 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   int turn = 0;
   for (int64_t b = part.first_unit; b < part.last_unit; ++b) {
     const std::byte* unit = weights + b * kFormat.unit_bytes;
+    const std::byte* next = b + 1 < part.last_unit
+                                ? unit + kFormat.unit_bytes
+                                : weights + kPanel * group_bytes + part.first_unit * kFormat.unit_bytes;
     __m512i(*mins)[kMostMinVectors] = scratch.mins[b % 3];
     for (int g = 0; g < count; ++g) expand_unit<T>(unit + g * group_bytes, scratch.planes[g], mins[g], few);
     for (int64_t t = 0; t < part.tiles; t += 2) {
@@ -304,7 +307,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
       const std::byte* x = args.x.data + kUnitK * b;
       const std::byte *x0 = x + part.row_of_tile(t) * row_bytes, *x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
       for (int g = 0; g < count; ++g, turn ^= 1) {
-        if (!few) fetch_part(unit + g * group_bytes + kFormat.unit_bytes, kFormat.unit_bytes, t, part.tiles);
+        if (!few) fetch_part(next + g * group_bytes, kFormat.unit_bytes, t, part.tiles);
         Step step;
         step.tiles = tiles;
         step.kept = part.is_first && b == 0 ? __mmask16{0} : __mmask16{0xffff};
