@@ -18,9 +18,11 @@
 namespace headrace {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using RunClock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(RunClock::time_point start) {
+  return std::chrono::duration<double>(RunClock::now() - start).count();
+}
 
 uint64_t random_seed() {
   std::random_device device;
@@ -84,13 +86,13 @@ class Model::Impl {
   }
 
   Generation generate(std::string_view prompt, const SamplingParams& params, const TextSink& on_text) {
-    const auto start = Clock::now();
+    const auto start = RunClock::now();
     std::vector<TokenId> tokens = tokenizer_.encode(prompt, {.add_special = true, .parse_special = true});
     return run(std::move(tokens), params, on_text, {.continues_text = true}, start);
   }
 
   Generation chat(std::span<const Message> messages, const SamplingParams& params, const TextSink& on_text) {
-    const auto start = Clock::now();
+    const auto start = RunClock::now();
     if (!chat_) {
       throw Error(
           ErrorCode::kUnsupported,
@@ -105,7 +107,7 @@ class Model::Impl {
 
  private:
   Generation run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,
-                 DetokenizeOptions detokenize, Clock::time_point start);
+                 DetokenizeOptions detokenize, RunClock::time_point start);
   [[nodiscard]] std::optional<GrammarMatcher> compile_grammar(const StructuredOutput& spec);
   /// Logits of the newest token; empty while the prompt is not read to its end.
   [[nodiscard]] std::span<const float> next_logits();
@@ -141,7 +143,7 @@ std::span<const float> Model::Impl::next_logits() {
 }
 
 Generation Model::Impl::run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,
-                            DetokenizeOptions detokenize, Clock::time_point start) {
+                            DetokenizeOptions detokenize, RunClock::time_point start) {
   check_sampling_params(params);
   check_sampling_tokens(params, vocab_size_);
   const auto prompt_tokens = static_cast<int32_t>(prompt.size());

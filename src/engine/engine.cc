@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/fakedev/fakedev_backend.h"
@@ -120,10 +121,23 @@ void Engine::build_stages(const ModelFiles& files, const EngineConfig& config, c
     kv_bytes_ += stages.back()->kv_bytes();
   }
   executor_ = std::make_unique<LocalExecutor>(std::move(stages));
-  composer_ = std::make_unique<Composer>(ComposerConfig{.group_blocks = stage_config.group_blocks,
-                                                        .block_tokens = kBlockTokens,
-                                                        .max_step_tokens = config.max_step_tokens,
-                                                        .max_chunk_tokens = config.max_chunk_tokens});
+  build_scheduler(config, blocks);
+}
+
+void Engine::build_scheduler(const EngineConfig& config, int32_t blocks) {
+  CacheConfig cache{.groups = {}, .block_tokens = kBlockTokens, .prefix_caching = false};
+  for (const CacheGroupSpec& group : spec_.cache_groups) cache.groups.push_back({blocks, group.window});
+  cache_ = std::make_unique<CacheManager>(cache);
+  // Whoever drives single steps asks for all that can be computed in each, and runs as much as the cache holds.
+  SchedulerConfig scheduler{.num_groups = static_cast<int32_t>(cache.groups.size()),
+                            .block_tokens = kBlockTokens,
+                            .max_step_tokens = config.max_step_tokens,
+                            .max_chunk_tokens = config.max_chunk_tokens,
+                            .max_num_seqs = std::numeric_limits<int32_t>::max(),
+                            .steps_in_flight = 1,
+                            .step_target_seconds = std::numeric_limits<double>::infinity()};
+  scheduler.stage_costs.resize(std::max<size_t>(config.stages.size(), 1));
+  scheduler_ = std::make_unique<Scheduler>(std::move(scheduler), *cache_, clock_);
 }
 
 std::optional<SequenceId> Engine::start(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from) {
@@ -137,14 +151,18 @@ std::optional<SequenceId> Engine::start(std::vector<TokenId> tokens, int32_t max
       throw Error(ErrorCode::kInvalidArgument, cat("token ", token, " is not in the vocabulary of ", spec_.vocab_size));
     }
   }
-  return composer_->add(std::move(tokens), max_len, output_from);
+  const SequenceId id{next_sequence_++};
+  SequenceSpec spec{.tokens = std::move(tokens), .max_len = max_len, .output_from = output_from};
+  if (scheduler_->add(id, std::move(spec)) != Admit::kYes) return std::nullopt;
+  return id;
 }
 
 const StepResult* Engine::step() {
-  std::optional<StepPlan> plan = composer_->compose();
+  std::optional<StepPlan> plan = scheduler_->compose();
   if (!plan) return nullptr;
   executor_->submit(std::move(*plan));
   if (auto received = executor_->receive(result_); !received) throw received.error();
+  scheduler_->complete(result_);
   return &result_;
 }
 

@@ -9,10 +9,12 @@
 #include "backend/backend.h"
 #include "backend/cpu/tuning.h"
 #include "base/compute_pool.h"
+#include "engine/steady_clock.h"
+#include "kv/cache_manager.h"
 #include "model/comm.h"
 #include "model/stage_weights.h"
-#include "sched/composer.h"
 #include "sched/executor.h"
+#include "sched/scheduler.h"
 
 namespace headrace {
 
@@ -40,7 +42,7 @@ struct EngineConfig {
 /// else f16.
 [[nodiscard]] DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec& spec);
 
-/// A model on this machine: stages, executor and composer, driven one step at a time. Threading: one thread.
+/// A model on this machine: stages, executor and scheduler, driven one step at a time. Threading: one thread.
 class Engine {
  public:
   /// Packs the weights of `files`, which may be closed afterwards. Throws LoadError and Error.
@@ -56,11 +58,11 @@ class Engine {
   [[nodiscard]] DType kv_dtype() const noexcept { return kv_dtype_; }
 
   /// A sequence of `tokens` (not empty, each in the vocabulary) that may grow to `max_len` <= max_model_len() tokens;
-  /// logits come back for positions from `output_from` on. nullopt when the cache is full. Throws
+  /// logits come back for positions from `output_from` on. nullopt when it could not fit into the cache. Throws
   /// Error(kInvalidArgument).
   [[nodiscard]] std::optional<SequenceId> start(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from);
-  void append(SequenceId sequence, TokenId token) { composer_->append(sequence, token); }
-  void finish(SequenceId sequence) { composer_->finish(sequence); }
+  void append(SequenceId sequence, TokenId token) { scheduler_->append(sequence, token); }
+  void finish(SequenceId sequence) { scheduler_->finish(sequence); }
   /// Runs one step of whatever is to be computed: its logits, valid until the next step; nullptr when there is nothing
   /// to do.
   [[nodiscard]] const StepResult* step();
@@ -68,6 +70,7 @@ class Engine {
  private:
   void build_backend(const EngineConfig& config);
   [[nodiscard]] int32_t choose_model_len(const EngineConfig& config) const;
+  void build_scheduler(const EngineConfig& config, int32_t blocks);
   void build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress);
 
   ArchSpec spec_;
@@ -80,7 +83,10 @@ class Engine {
   int64_t file_bytes_ = 0;
   int64_t kv_bytes_ = 0;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<Composer> composer_;
+  SteadyClock clock_;
+  std::unique_ptr<CacheManager> cache_;
+  std::unique_ptr<Scheduler> scheduler_;
+  uint64_t next_sequence_ = 1;
   StepResult result_;
 };
 

@@ -1,89 +1,187 @@
 #include "sched/composer.h"
 
 #include <algorithm>
-
-#include "base/check.h"
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace headrace {
 namespace {
 
-int32_t blocks_for(int32_t tokens, int32_t block_tokens) { return (tokens + block_tokens - 1) / block_tokens; }
+/// A step with prompts takes at most twice what its decode rows alone take, or so much longer. What a stream may notice
+/// is three times, or 25 ms: the rest is for errors of the prediction.
+constexpr double kTargetRatio = 2.0;
+constexpr double kTargetExtraSeconds = 0.018;
+
+/// Shorter chunks than that are not cut off a prompt to fill up a step that has chunks already.
+constexpr int32_t kLeastExtraChunk = 16;
+
+/// After so many starts of others, the sequence that waits longest gets the priority of the next.
+constexpr int32_t kMostOvertakings = 16;
 
 }  // namespace
 
-Composer::Composer(ComposerConfig config) : config_(std::move(config)) {
-  for (const int32_t blocks : config_.group_blocks) pools_.emplace_back(blocks);
-}
-
-std::optional<SequenceId> Composer::add(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from) {
-  HR_CHECK(!tokens.empty() && max_len >= static_cast<int32_t>(tokens.size()), tokens.size(), " tokens, at most ",
-           max_len);
-  Sequence sequence{.tokens = std::move(tokens), .blocks = {}, .max_len = max_len, .output_from = output_from};
-  const int32_t count = blocks_for(max_len, config_.block_tokens);
-  for (const BlockPool& pool : pools_) {
-    if (pool.free() < count) return std::nullopt;
+void Composer::fill(Step& step, int32_t steps_in_flight) {
+  members_.clear();
+  const double target = target_seconds(steps_in_flight);
+  take_decodes(step, steps_in_flight);
+  take_prompts(step, steps_in_flight, target);
+  // Only now: what the step writes may not be found, and what it still reads not be freed, within the step itself.
+  for (Sequence* sequence : members_) {
+    cache_.submitted(sequence->id, sequence->spec.tokens, sequence->computed);
+    queues_.place(*sequence);
   }
-  for (BlockPool& pool : pools_) {
-    std::vector<BlockId>& blocks = sequence.blocks.emplace_back();
-    for (int32_t i = 0; i < count; ++i) blocks.push_back(pool.lease());
-  }
-  const SequenceId id{next_sequence_++};
-  sequences_.emplace(id, std::move(sequence));
-  return id;
 }
 
-void Composer::append(SequenceId id, TokenId token) {
-  Sequence& sequence = sequences_.at(id);
-  HR_CHECK(static_cast<int32_t>(sequence.tokens.size()) < sequence.max_len, "sequence ", raw(id), " is full");
-  sequence.tokens.push_back(token);
+double Composer::target_seconds(int32_t steps_in_flight) const noexcept {
+  const StepLoad& decodes = residents_.decodes();
+  if (decodes.decode_rows == 0) return std::numeric_limits<double>::infinity();
+  if (config_.step_target_seconds > 0) return config_.step_target_seconds;
+  const StageCost& cost = costs_.slowest();
+  const double decoding = cost.fixed + cost.marginal(decodes) / steps_in_flight;
+  return std::max(kTargetRatio * decoding, decoding + kTargetExtraSeconds / steps_in_flight);
 }
 
-void Composer::finish(SequenceId id) {
-  const auto found = sequences_.find(id);
-  HR_CHECK(found != sequences_.end(), "no sequence ", raw(id));
-  for (size_t group = 0; group < pools_.size(); ++group) {
-    for (const BlockId block : found->second.blocks[group]) pools_[group].release(block);
-  }
-  sequences_.erase(found);
-  retired_.push_back(id);
-}
-
-void Composer::add_row(StepPlan& plan, SequenceId id, Sequence& sequence, int32_t budget) {
-  const auto length = static_cast<int32_t>(sequence.tokens.size());
-  const int32_t first = sequence.computed;
-  const int32_t count = std::min({length - first, budget, config_.max_chunk_tokens});
-  const int32_t end = first + count;
-  plan.rows.push_back({.sequence = id,
-                       .first_pos = first,
-                       .num_tokens = count,
-                       .num_outputs = std::clamp(end - std::max(first, sequence.output_from), 0, count)});
-  plan.tokens.insert(plan.tokens.end(), sequence.tokens.begin() + first, sequence.tokens.begin() + end);
-  const int32_t needed = blocks_for(end, config_.block_tokens);
-  if (needed > sequence.announced) {
-    for (size_t group = 0; group < pools_.size(); ++group) {
-      const std::vector<BlockId>& blocks = sequence.blocks[group];
-      plan.table_changes.push_back({.sequence = id,
-                                    .group = static_cast<int32_t>(group),
-                                    .base_blocks = sequence.announced,
-                                    .blocks = {blocks.begin() + sequence.announced, blocks.begin() + needed}});
+void Composer::take_decodes(Step& step, int32_t steps_in_flight) {
+  const StageCost& cost = costs_.slowest();
+  // Equal rows must add up to their equal share whatever the rounding.
+  const double share = cost.marginal(residents_.decodes()) / steps_in_flight * (1 - 1e-9);
+  double taken = 0;
+  for (Sequence* sequence = queues_.decodes().front(); sequence != nullptr;) {
+    if (taken >= share || static_cast<int32_t>(step.plan.tokens.size()) >= config_.max_step_tokens) return;
+    if (!residents_.grow(*sequence, sequence->length(), step.number)) {
+      sequence = sequence->next_decode;  // it stays the oldest served, or was preempted
+      continue;
     }
-    sequence.announced = needed;
+    Sequence* next = sequence->next_decode;
+    StepLoad row;
+    row.add_decode(sequence->computed);
+    taken += cost.marginal(row);
+    add_row(step, *sequence, 1);
+    sequence = next;
   }
-  sequence.computed = end;
 }
 
-std::optional<StepPlan> Composer::compose() {
-  StepPlan plan;
-  for (auto& [id, sequence] : sequences_) {
-    const int32_t budget = config_.max_step_tokens - static_cast<int32_t>(plan.tokens.size());
-    if (budget <= 0) break;
-    if (sequence.computed < static_cast<int32_t>(sequence.tokens.size())) add_row(plan, id, sequence, budget);
+Sequence* Composer::next_to_start() {
+  PromptQueue& waiting = queues_.waiting();
+  Sequence* next = waiting.front();
+  if (next == nullptr || overtakings_ < kMostOvertakings) return next;
+  overtakings_ = 0;
+  Sequence* oldest = waiting.oldest();
+  if (oldest->spec.priority <= next->spec.priority) return next;
+  queues_.remove(*oldest);
+  oldest->spec.priority = next->spec.priority;
+  queues_.place(*oldest);
+  return waiting.front();
+}
+
+int64_t Composer::timely_tokens(const Step& step, double target, int32_t first_pos) const noexcept {
+  if (std::isinf(target)) return std::numeric_limits<int32_t>::max();
+  const StageCost& cost = costs_.slowest();
+  const int64_t tokens = cost.chunk_for(target - cost.seconds(step.load), first_pos);
+  if (step.load.prompt_tokens == 0) return std::max<int64_t>(tokens, 1);  // however late, prompts get on
+  return tokens < kLeastExtraChunk ? 0 : tokens;
+}
+
+int64_t Composer::pipelined_tokens(int32_t steps_in_flight) const noexcept {
+  const auto stages = static_cast<double>(costs_.num_stages());
+  const Sequence* first =
+      queues_.prompts().oldest() != nullptr ? queues_.prompts().oldest() : queues_.waiting().oldest();
+  if (stages == 1 || steps_in_flight == 1 || first == nullptr) return config_.max_step_tokens;
+  // n chunks of T tokens pass S stages in (n + S - 1) (fixed + T / n * cost): least at n = sqrt((S - 1) T cost /
+  // fixed).
+  const StageCost& cost = costs_.slowest();
+  const double tokens = first->remaining();
+  const double token_cost = cost.per_prompt_token + cost.per_attended_key * tokens / 2;
+  const double best = std::sqrt(tokens * cost.fixed / ((stages - 1) * token_cost));
+  return static_cast<int64_t>(std::clamp<double>(best, config_.block_tokens, config_.max_step_tokens));
+}
+
+void Composer::take_prompts(Step& step, int32_t steps_in_flight, double target) {
+  const bool decodes = residents_.decodes().decode_rows > 0;
+  const int64_t most =
+      decodes ? config_.max_step_tokens : std::min<int64_t>(config_.max_step_tokens, pipelined_tokens(steps_in_flight));
+  const int32_t most_in_chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_step_tokens;
+  std::vector<Sequence*> passed;  // no room for them in this step
+  bool may_start = true;
+  bool began_again = false;
+  for (;;) {
+    const int64_t left = most - static_cast<int64_t>(step.plan.tokens.size());
+    if (left <= 0) break;
+    Sequence* sequence = queues_.prompts().front();
+    Sequence* starter = may_start ? next_to_start() : nullptr;
+    if (sequence == nullptr && starter == nullptr) break;
+    if (starter != nullptr && (sequence == nullptr || queues_.waiting().goes_before(*starter, *sequence))) {
+      if (timely_tokens(step, target, 0) == 0) break;
+      if (!residents_.try_start(*starter)) {
+        may_start = false;
+        continue;
+      }
+      ++overtakings_;
+      sequence = starter;
+    } else {
+      queues_.remove(*sequence);
+    }
+    // From here on it is in no queue, so the step takes it once.
+    const int64_t timely = timely_tokens(step, target, sequence->computed);
+    const int64_t tokens = std::min<int64_t>({sequence->remaining(), left, most_in_chunk, timely});
+    if (tokens == 0 || !residents_.grow(*sequence, sequence->computed + static_cast<int32_t>(tokens), step.number)) {
+      if (tokens > 0 && sequence->state() == SequenceState::kPreempted) {
+        may_start = !std::exchange(began_again, true);
+        continue;
+      }
+      passed.push_back(sequence);
+      if (tokens == 0) break;
+      continue;
+    }
+    tenants_.advance(tenants_.served(sequence->spec.tenant));
+    add_row(step, *sequence, static_cast<int32_t>(tokens));
   }
-  if (plan.rows.empty()) return std::nullopt;
-  plan.retired = std::move(retired_);
-  retired_.clear();
-  plan.step_id = StepId{next_step_++};
-  return plan;
+  for (Sequence* sequence : passed) queues_.place(*sequence);
+}
+
+void Composer::add_row(Step& step, Sequence& sequence, int32_t num_tokens) {
+  const int32_t first = sequence.computed;
+  const int32_t end = first + num_tokens;
+  StepPlan& plan = step.plan;
+  plan.rows.push_back({.sequence = sequence.id,
+                       .first_pos = first,
+                       .num_tokens = num_tokens,
+                       .num_outputs = std::clamp(end - std::max(first, sequence.next_output), 0, num_tokens)});
+  const auto tokens = sequence.spec.tokens.begin();
+  plan.tokens.insert(plan.tokens.end(), tokens + first, tokens + end);
+  add_table_changes(plan, sequence);
+
+  StepLoad row;
+  if (sequence.decoding && num_tokens == 1) {
+    row.add_decode(first);
+  } else {
+    row.add_chunk(first, num_tokens);
+  }
+  step.load.add(row);
+  tenants_.charge(sequence.spec.tenant, costs_.slowest().marginal(row));
+
+  sequence.computed = end;
+  sequence.next_output = std::max(sequence.next_output, end);
+  sequence.last_step = step.number;
+  if (sequence.remaining() == 0 && !sequence.decoding) residents_.begin_decoding(sequence);
+  queues_.remove(sequence);
+  members_.push_back(&sequence);
+}
+
+void Composer::add_table_changes(StepPlan& plan, Sequence& sequence) const {
+  sequence.announced.resize(static_cast<size_t>(config_.num_groups), 0);
+  for (int32_t group = 0; group < config_.num_groups; ++group) {
+    const std::span<const BlockId> table = cache_.table(sequence.id, group);
+    int32_t& announced = sequence.announced[static_cast<size_t>(group)];
+    const auto entries = static_cast<int32_t>(table.size());
+    if (entries == announced) continue;
+    plan.table_changes.push_back({.sequence = sequence.id,
+                                  .group = group,
+                                  .base_blocks = announced,
+                                  .blocks = {table.begin() + announced, table.end()}});
+    announced = entries;
+  }
 }
 
 }  // namespace headrace

@@ -1,59 +1,57 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <vector>
 
-#include "kv/block_pool.h"
+#include "kv/cache_manager.h"
+#include "sched/cost_model.h"
+#include "sched/queues.h"
+#include "sched/residents.h"
+#include "sched/scheduler_config.h"
+#include "sched/tenant_accounts.h"
 #include "step/step_plan.h"
 
 namespace headrace {
 
-struct ComposerConfig {
-  std::vector<int32_t> group_blocks;  ///< blocks in each cache group
-  int32_t block_tokens = 16;
-  int32_t max_step_tokens = 512;   ///< tokens in one step
-  int32_t max_chunk_tokens = 512;  ///< tokens of one sequence in one step
-};
-
-/// Makes steps of whatever tokens the sequences have that were not computed yet, first come first served.
-/// Threading: the scheduler's thread only.
+/// Fills steps. First decode rows, oldest served first, until their marginal cost reaches 1/D of that of all sequences
+/// that decode; the row that crosses is taken, so there is at least one. Then chunks of prompts up to the step's target
+/// time (Dynamic SplitFuse, arXiv:2401.08671): long prompts are cut, short ones joined, and steps cost about the same.
 class Composer {
  public:
-  explicit Composer(ComposerConfig config);
+  struct Step {
+    StepPlan plan;
+    StepLoad load;
+    uint64_t number = 0;  ///< above 0, rises with each step
+  };
 
-  /// A new sequence of `tokens` that may grow to `max_len` tokens; outputs are returned for positions from
-  /// `output_from` on. nullopt, and no change, where the cache has no room for max_len.
-  [[nodiscard]] std::optional<SequenceId> add(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from);
-  /// One more token; the sequence must have room.
-  void append(SequenceId sequence, TokenId token);
-  /// Gives the sequence's blocks back. Steps that hold it may still be in flight: stages run steps in order, so a block
-  /// may be used again by a later one.
-  void finish(SequenceId sequence);
+  Composer(const SchedulerConfig& config, CacheManager& cache, Queues& queues, Residents& residents,
+           TenantAccounts& tenants, const CostModel& costs)
+      : config_(config), cache_(cache), queues_(queues), residents_(residents), tenants_(tenants), costs_(costs) {}
 
-  /// The next step; nullopt when no sequence has tokens to compute.
-  [[nodiscard]] std::optional<StepPlan> compose();
-  /// Blocks that are free in a group.
-  [[nodiscard]] int32_t free_blocks(int32_t group) const noexcept { return pools_[static_cast<size_t>(group)].free(); }
+  /// Adds rows to `step`, where up to `steps_in_flight` share the work; none where nothing can be computed.
+  void fill(Step& step, int32_t steps_in_flight);
+
+  /// Seconds that a step with prompts may take beside the present decode rows; infinity where there are none.
+  [[nodiscard]] double target_seconds(int32_t steps_in_flight) const noexcept;
 
  private:
-  struct Sequence {
-    std::vector<TokenId> tokens;
-    std::vector<std::vector<BlockId>> blocks;  // of each group
-    int32_t max_len = 0;
-    int32_t output_from = 0;
-    int32_t computed = 0;   // tokens that are in a step already
-    int32_t announced = 0;  // blocks that stages know of, the same in each group
-  };
-  void add_row(StepPlan& plan, SequenceId id, Sequence& sequence, int32_t budget);
+  void take_decodes(Step& step, int32_t steps_in_flight);
+  void take_prompts(Step& step, int32_t steps_in_flight, double target);
+  [[nodiscard]] Sequence* next_to_start();
+  /// Tokens of a prompt from `first_pos` on for which the step has time. 0: leave it to the next one.
+  [[nodiscard]] int64_t timely_tokens(const Step& step, double target, int32_t first_pos) const noexcept;
+  /// Tokens of a step without decode rows.
+  [[nodiscard]] int64_t pipelined_tokens(int32_t steps_in_flight) const noexcept;
+  void add_row(Step& step, Sequence& sequence, int32_t num_tokens);
+  void add_table_changes(StepPlan& plan, Sequence& sequence) const;
 
-  ComposerConfig config_;
-  std::vector<BlockPool> pools_;
-  std::map<SequenceId, Sequence> sequences_;  // ids rise, so this is the order of arrival
-  std::vector<SequenceId> retired_;
-  uint64_t next_sequence_ = 1;
-  uint64_t next_step_ = 1;
+  const SchedulerConfig& config_;
+  CacheManager& cache_;
+  Queues& queues_;
+  Residents& residents_;
+  TenantAccounts& tenants_;
+  const CostModel& costs_;
+  std::vector<Sequence*> members_;  ///< of the step that is filled
+  int32_t overtakings_ = 0;         ///< starts since the sequence that waits longest was last considered
 };
 
 }  // namespace headrace

@@ -15,6 +15,7 @@ struct StepLoad {
 
   void add_decode(int32_t position) noexcept;
   void add_chunk(int32_t first_pos, int32_t num_tokens) noexcept;
+  void add(const StepLoad& other) noexcept;
 };
 
 /// Seconds that a stage takes: a fixed part of each step, and so much for each unit of load. The defaults are of the
@@ -46,9 +47,6 @@ class CostModel {
   [[nodiscard]] const StageCost& stage(size_t index) const noexcept { return fits_[index].cost; }
   /// The stage that takes longest for the loads seen of late.
   [[nodiscard]] const StageCost& slowest() const noexcept { return fits_[slowest_].cost; }
-  [[nodiscard]] double slowest_seconds(const StepLoad& load) const noexcept;
-  /// Of all stages, one after the other.
-  [[nodiscard]] double total_seconds(const StepLoad& load) const noexcept;
   /// Moving mean of |predicted - measured| / measured of the slowest stage; 0 before the first step.
   [[nodiscard]] double relative_error() const noexcept { return fits_[slowest_].error; }
 
@@ -57,9 +55,10 @@ class CostModel {
   struct Fit {
     StageCost start;
     StageCost cost;
-    std::array<double, kTerms> factor;  ///< cost = start x factor
-    std::array<std::array<double, kTerms>, kTerms> covariance;
-    double error = 0;
+    std::array<double, kTerms> factor{};  ///< cost = start x factor
+    std::array<std::array<double, kTerms>, kTerms> covariance{};
+    double error = 0;        ///< moving mean, as relative_error()
+    double usual_error = 0;  ///< moving mean of errors, outliers cut
     double recent_seconds = 0;
     int64_t steps = 0;
   };

@@ -1,37 +1,32 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "kv/cache_manager.h"
 #include "sched/clock.h"
+#include "sched/composer.h"
 #include "sched/cost_model.h"
+#include "sched/deadlines.h"
+#include "sched/queues.h"
+#include "sched/residents.h"
+#include "sched/scheduler_config.h"
 #include "sched/sequence.h"
+#include "sched/steps_in_flight.h"
+#include "sched/tenant_accounts.h"
 #include "step/step_plan.h"
 
 namespace headrace {
 
-struct SchedulerConfig {
-  int32_t num_groups = 1;                        ///< cache groups of the model
-  int32_t block_tokens = 16;                     ///< as the cache's
-  int32_t max_step_tokens = 512;                 ///< tokens in one step (--max-num-batched-tokens)
-  int32_t max_chunk_tokens = 0;                  ///< of one prompt in one step; 0: max_step_tokens
-  int32_t max_num_seqs = 256;                    ///< sequences running at once
-  int32_t max_queue = 1 << 20;                   ///< sequences waiting to start
-  int64_t max_queued_tokens = int64_t{1} << 40;  ///< tokens of all of these
-  int32_t steps_in_flight = 0;                   ///< 0: found from costs
-  int32_t max_steps_in_flight = 32;
-  double step_target_seconds = 0;                   ///< of a step with prompts beside decode rows; 0: found from costs
-  std::vector<StageCost> stage_costs{StageCost{}};  ///< one for each stage: where the fit of costs begins
-};
-
 enum class Admit : uint8_t {
   kYes,
-  kQueueFull,
-  kQueuedTokensFull,
-  kTooLong,  ///< would not fit into the cache even if it were alone
+  kQueueFull,         ///< preempted sequences count too
+  kQueuedTokensFull,  ///< a prompt that finds the queue empty is never too much
+  kTooLong,           ///< would not fit into the cache even if it were alone
 };
 
 struct SchedulerFigures {
@@ -42,7 +37,7 @@ struct SchedulerFigures {
   int64_t steps = 0;
   int32_t in_flight = 0;           ///< steps composed whose result is not there
   int32_t in_flight_limit = 1;     ///< D
-  double step_target_seconds = 0;  ///< of the last step that had prompts beside decode rows
+  double step_target_seconds = 0;  ///< that a step with prompts may take; 0: no decode rows, no limit
   double cost_error = 0;           ///< moving mean of |predicted - measured| / measured, of the slowest stage
 };
 
@@ -59,13 +54,12 @@ class Scheduler {
  public:
   /// `cache` and `clock` must outlive the scheduler, which is the only user of the cache.
   Scheduler(SchedulerConfig config, CacheManager& cache, const Clock& clock);
-  ~Scheduler();
 
   /// A new sequence, whose id was never used before. Everything but kYes leaves no trace.
   [[nodiscard]] Admit add(SequenceId sequence, SequenceSpec spec);
-  /// `child` continues from the tokens that `parent` has now, whose spec.tokens is to be empty and whose salt is the
-  /// parent's: it shares the parent's blocks, or is computed anew when there are none. Its outputs are those of tokens
-  /// appended to it.
+  /// `child` continues from the tokens and with the salt that `parent` has now; spec.tokens must be empty. It shares
+  /// the parent's blocks, or is computed anew where none is free. An output that was asked for already is the parent's:
+  /// the child goes on when a token is appended.
   void fork(SequenceId parent, SequenceId child, SequenceSpec spec);
   /// One more token; the sequence must be shorter than its max_len.
   void append(SequenceId sequence, TokenId token);
@@ -75,7 +69,8 @@ class Scheduler {
   /// The next step; nullopt where nothing can be computed before a result, a token or another sequence comes. The plan
   /// must be submitted, in this order.
   [[nodiscard]] std::optional<StepPlan> compose();
-  /// The oldest step that is out has this result. Results of an earlier epoch are ignored.
+  /// The oldest step that is out has this result. Results of an earlier epoch are ignored. After a step that failed,
+  /// and has none, only restart() helps.
   void complete(const StepResult& result);
 
   /// Sequences whose deadline has passed, each named once; the caller finishes them.
@@ -85,18 +80,42 @@ class Scheduler {
   void restart(EpochId epoch);
 
   /// D: steps that should be out at most.
-  [[nodiscard]] int32_t steps_in_flight_limit() const noexcept;
-  [[nodiscard]] bool contains(SequenceId sequence) const noexcept;
-  [[nodiscard]] SequenceState state(SequenceId sequence) const;
-  [[nodiscard]] std::span<const TokenId> tokens(SequenceId sequence) const;
+  [[nodiscard]] int32_t steps_in_flight_limit() const noexcept { return depth_.limit(); }
+  [[nodiscard]] bool contains(SequenceId sequence) const noexcept { return sequences_.contains(sequence); }
+  [[nodiscard]] SequenceState state(SequenceId sequence) const { return sequences_.at(sequence)->state(); }
+  [[nodiscard]] std::span<const TokenId> tokens(SequenceId sequence) const {
+    return sequences_.at(sequence)->spec.tokens;
+  }
   /// Of the tokens it began with, how many were found in the cache when it first started.
-  [[nodiscard]] int32_t cached_tokens(SequenceId sequence) const;
+  [[nodiscard]] int32_t cached_tokens(SequenceId sequence) const { return sequences_.at(sequence)->cached_tokens; }
   [[nodiscard]] SchedulerFigures figures() const noexcept;
-  [[nodiscard]] const CostModel& costs() const noexcept;
+  [[nodiscard]] const CostModel& costs() const noexcept { return costs_; }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Out {
+    StepId step{};
+    StepLoad load;
+    double composed_at = 0;
+  };
+  Sequence& insert(SequenceId id, SequenceSpec spec);
+  [[nodiscard]] Sequence& at(SequenceId id) { return *sequences_.at(id); }
+  void choose_steps_in_flight() noexcept;
+
+  SchedulerConfig config_;
+  CacheManager& cache_;
+  const Clock& clock_;
+  TenantAccounts tenants_;
+  Queues queues_;
+  Residents residents_;
+  CostModel costs_;
+  Composer composer_;
+  StepsInFlight depth_;
+  Deadlines deadlines_;
+  std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  std::deque<Out> out_;  ///< steps whose result is not there, oldest first
+  uint64_t arrivals_ = 0;
+  uint64_t steps_ = 0;
+  EpochId epoch_{};
 };
 
 }  // namespace headrace

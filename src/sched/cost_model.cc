@@ -1,0 +1,123 @@
+#include "sched/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace headrace {
+namespace {
+
+constexpr double kForgetting = 0.95;       // a step counts half after 14 more that say the same thing
+constexpr double kStartVariance = 100.0;   // of a factor: the starting figures may be wrong ten times
+constexpr int64_t kTrustingSteps = 8;      // of the first steps, before there is a usual error
+constexpr double kOutlier = 4.0;           // errors beyond so many usual ones are cut
+constexpr double kLeastUsualError = 0.01;  // clocks and caches are no steadier than that
+constexpr double kLeastFactor = 1e-3;      // no cost falls to zero or below, or shares of it would mean nothing
+constexpr double kMovingMean = 1.0 / 16;
+
+}  // namespace
+
+void StepLoad::add_decode(int32_t position) noexcept {
+  ++decode_rows;
+  attended_keys += position + 1;
+}
+
+void StepLoad::add_chunk(int32_t first_pos, int32_t num_tokens) noexcept {
+  const int64_t n = num_tokens;
+  prompt_tokens += n;
+  attended_keys += n * first_pos + n * (n + 1) / 2;
+}
+
+void StepLoad::add(const StepLoad& other) noexcept {
+  decode_rows += other.decode_rows;
+  prompt_tokens += other.prompt_tokens;
+  attended_keys += other.attended_keys;
+}
+
+double StageCost::marginal(const StepLoad& load) const noexcept {
+  return per_decode_row * static_cast<double>(load.decode_rows) +
+         per_prompt_token * static_cast<double>(load.prompt_tokens) +
+         per_attended_key * static_cast<double>(load.attended_keys);
+}
+
+int64_t StageCost::chunk_for(double seconds, int32_t first_pos) const noexcept {
+  if (seconds <= 0) return 0;
+  // n tokens from first_pos on take n * linear + n^2 * per_attended_key / 2: the root, in the form that stays exact
+  // where the square hardly counts.
+  const double linear = per_prompt_token + per_attended_key * (first_pos + 0.5);
+  const double n = 2 * seconds / (linear + std::sqrt(linear * linear + 2 * per_attended_key * seconds));
+  return static_cast<int64_t>(std::min(n, 1e9));
+}
+
+CostModel::CostModel(std::span<const StageCost> start) {
+  HR_CHECK(!start.empty(), "costs of no stage");
+  for (const StageCost& cost : start) {
+    Fit fit;
+    fit.start = cost;
+    fit.cost = cost;
+    fit.recent_seconds = cost.fixed;
+    fit.factor.fill(1.0);
+    for (size_t i = 0; i < kTerms; ++i) {
+      fit.covariance[i].fill(0.0);
+      fit.covariance[i][i] = kStartVariance;
+    }
+    fits_.push_back(fit);
+  }
+}
+
+void CostModel::learn(const StepLoad& load, std::span<const double> stage_seconds) {
+  if (stage_seconds.size() != fits_.size()) return;
+  for (size_t i = 0; i < fits_.size(); ++i) {
+    if (stage_seconds[i] > 0) learn(fits_[i], load, stage_seconds[i]);
+  }
+  const auto longer = [](const Fit& a, const Fit& b) { return a.recent_seconds < b.recent_seconds; };
+  slowest_ = static_cast<size_t>(std::max_element(fits_.begin(), fits_.end(), longer) - fits_.begin());
+}
+
+void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
+  const double predicted = fit.cost.seconds(load);
+  const double raw_error = (measured - predicted) / measured;
+  const double size = std::min(std::abs(raw_error), 1.0);
+  fit.error = fit.steps == 0 ? size : fit.error + (size - fit.error) * kMovingMean;
+  fit.recent_seconds += (predicted - fit.recent_seconds) * kMovingMean;
+
+  // Steps that are out of all proportion are cut to the limit, which grows if they go on: a machine that has become
+  // slower is believed after some steps, a single hiccup never.
+  double error = raw_error;
+  if (++fit.steps > kTrustingSteps) {
+    const double limit = kOutlier * std::max(fit.usual_error, kLeastUsualError);
+    error = std::clamp(raw_error, -limit, limit);
+  }
+  fit.usual_error += (std::abs(error) - fit.usual_error) * kMovingMean;
+
+  // What share of the measured time a unit factor would explain: the fit minimises relative errors.
+  const std::array<double, kTerms> x{
+      fit.start.fixed / measured,
+      fit.start.per_decode_row * static_cast<double>(load.decode_rows) / measured,
+      fit.start.per_prompt_token * static_cast<double>(load.prompt_tokens) / measured,
+      fit.start.per_attended_key * static_cast<double>(load.attended_keys) / measured,
+  };
+  std::array<double, kTerms> gain{};  // covariance * x
+  double spread = 0;                  // x * covariance * x
+  for (size_t i = 0; i < kTerms; ++i) {
+    for (size_t j = 0; j < kTerms; ++j) gain[i] += fit.covariance[i][j] * x[j];
+    spread += gain[i] * x[i];
+  }
+  if (!(spread > 0)) return;
+  for (size_t i = 0; i < kTerms; ++i) {
+    fit.factor[i] = std::max(fit.factor[i] + gain[i] * error / (1 + spread), kLeastFactor);
+  }
+  // Directional forgetting (R. Kulhavy, "Restricted exponential forgetting in real-time identification", 1987): the
+  // covariance changes along x only, so hours of decode steps neither wear down nor blow up what is known of prompts.
+  const double shrink = (kForgetting * spread - (1 - kForgetting)) / (kForgetting * spread * (1 + spread));
+  for (size_t i = 0; i < kTerms; ++i) {
+    for (size_t j = 0; j < kTerms; ++j) fit.covariance[i][j] -= shrink * gain[i] * gain[j];
+  }
+  fit.cost = {.fixed = fit.start.fixed * fit.factor[0],
+              .per_decode_row = fit.start.per_decode_row * fit.factor[1],
+              .per_prompt_token = fit.start.per_prompt_token * fit.factor[2],
+              .per_attended_key = fit.start.per_attended_key * fit.factor[3]};
+}
+
+}  // namespace headrace

@@ -1,0 +1,62 @@
+#include "sched/steps_in_flight.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace headrace {
+namespace {
+
+StepLoad rows(int64_t n) { return {.decode_rows = n, .prompt_tokens = 0, .attended_keys = 0}; }
+
+CostModel stages(size_t n, double fixed, double per_row) {
+  return CostModel(std::vector<StageCost>(
+      n, {.fixed = fixed, .per_decode_row = per_row, .per_prompt_token = 1e-6, .per_attended_key = 1e-9}));
+}
+
+int32_t chosen(const CostModel& costs, int64_t n, double round_trip, bool prompts = false) {
+  StepsInFlight steps(0, 32);
+  steps.measured(round_trip, std::vector<double>(costs.num_stages(), costs.stage(0).fixed));
+  steps.choose(costs, rows(n), prompts);
+  return steps.limit();
+}
+
+TEST(StepsInFlight, OneStageTakesOneStep) { EXPECT_EQ(chosen(stages(1, 0.01, 0.001), 100, 0.5), 1); }
+
+TEST(StepsInFlight, AtLeastTheStagesWhereThereAreAsManyRows) {
+  const CostModel costs = stages(4, 0.01, 1e-6);
+  EXPECT_EQ(chosen(costs, 1, 0.04), 1);
+  EXPECT_EQ(chosen(costs, 3, 0.04), 3);
+  EXPECT_EQ(chosen(costs, 4, 0.04), 4);
+  EXPECT_EQ(chosen(costs, 100, 0.04), 4);
+}
+
+TEST(StepsInFlight, MoreWhereLinksAreSlow) {
+  // All rows come back once every max(10 D + 10, 20 + 20 / D + 60) ms: least at 7.
+  EXPECT_EQ(chosen(stages(2, 0.01, 1e-4), 100, 0.08), 7);
+}
+
+TEST(StepsInFlight, PromptsAloneFillThePipeline) {
+  EXPECT_EQ(chosen(stages(4, 0.01, 1e-6), 0, 0.04, true), 4);
+  EXPECT_EQ(chosen(stages(2, 0.01, 1e-6), 0, 0.08, true), 8);
+}
+
+TEST(StepsInFlight, KeepsItsChoiceForSmallGains) {
+  StepsInFlight steps(0, 32);
+  const CostModel costs = stages(2, 0.01, 1e-4);
+  steps.measured(0.08, std::vector<double>(2, 0.01));
+  steps.choose(costs, rows(100), false);
+  ASSERT_EQ(steps.limit(), 7);
+  for (int i = 0; i < 10000; ++i) steps.measured(0.09, std::vector<double>(2, 0.01));
+  steps.choose(costs, rows(100), false);
+  EXPECT_EQ(steps.limit(), 7);  // 8 would be faster, by half a percent
+}
+
+TEST(StepsInFlight, FixedIsFixed) {
+  StepsInFlight steps(3, 32);
+  steps.choose(stages(8, 0.01, 1e-3), rows(100), true);
+  EXPECT_EQ(steps.limit(), 3);
+}
+
+}  // namespace
+}  // namespace headrace
