@@ -91,7 +91,7 @@ int64_t Composer::pipelined_tokens(int32_t steps_in_flight) const noexcept {
   // n chunks of T tokens pass S stages in (n + S - 1) (fixed + T / n * cost): least at n = sqrt((S - 1) T cost /
   // fixed).
   const StageCost& cost = costs_.slowest();
-  const double tokens = first->remaining();
+  const double tokens = first->length();
   const double token_cost = cost.per_prompt_token + cost.per_attended_key * tokens / 2;
   const double best = std::sqrt(tokens * cost.fixed / ((stages - 1) * token_cost));
   return static_cast<int64_t>(std::clamp<double>(best, config_.block_tokens, config_.max_step_tokens));

@@ -26,6 +26,7 @@ Admit Scheduler::add(SequenceId id, SequenceSpec spec) {
   // Alone in the queue, any prompt is welcome: refusing it would be for ever.
   if (queue.size() > 0 && tokens > config_.max_queued_tokens - queue.tokens()) return Admit::kQueuedTokensFull;
   queues_.place(insert(id, std::move(spec)));
+  choose_steps_in_flight();
   return Admit::kYes;
 }
 
@@ -78,7 +79,10 @@ std::optional<StepPlan> Scheduler::compose() {
   step.plan.epoch = epoch_;
   step.plan.step_id = StepId{step.number};
   residents_.tell(step.plan);
-  out_.push_back({.step = step.plan.step_id, .load = step.load, .composed_at = clock_.now()});
+  out_.push_back({.step = step.plan.step_id,
+                  .load = step.load,
+                  .composed_at = clock_.now(),
+                  .steps_out = static_cast<int32_t>(out_.size()) + 1});
   return std::move(step.plan);
 }
 
@@ -93,12 +97,13 @@ void Scheduler::complete(const StepResult& result) {
     if (found != sequences_.end()) found->second->received_output = row.position + 1;
   }
   costs_.learn(out.load, result.stage_seconds);
-  depth_.measured(clock_.now() - out.composed_at, result.stage_seconds);
+  depth_.measured(clock_.now() - out.composed_at, result.stage_seconds, out.steps_out);
   choose_steps_in_flight();
 }
 
 void Scheduler::choose_steps_in_flight() noexcept {
-  depth_.choose(costs_, residents_.decodes(), queues_.prompts().size() + queues_.waiting().size() > 0);
+  depth_.choose(costs_, residents_.decodes(), queues_.prompts().size() + queues_.waiting().size() > 0,
+                [this](int32_t steps) { return composer_.target_seconds(steps); });
 }
 
 std::vector<SequenceId> Scheduler::take_expired() { return deadlines_.take_expired(clock_.now()); }

@@ -96,6 +96,7 @@ class Scheduler {
     StepId step{};
     StepLoad load;
     double composed_at = 0;
+    int32_t steps_out = 0;  // itself included
   };
   Sequence& insert(SequenceId id, SequenceSpec spec);
   [[nodiscard]] Sequence& at(SequenceId id) { return *sequences_.at(id); }

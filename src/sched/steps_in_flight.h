@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "sched/cost_model.h"
@@ -15,16 +16,20 @@ class StepsInFlight {
   /// `fixed` > 0: always that many. Else at most `most`.
   StepsInFlight(int32_t fixed, int32_t most) noexcept : fixed_(fixed), most_(most), limit_(fixed > 0 ? fixed : 1) {}
 
-  /// A step came back `round_trip` seconds after it was composed; the stages computed for stage_seconds of them.
-  void measured(double round_trip, std::span<const double> stage_seconds) noexcept;
-  /// Chooses again for `decodes`, all running decode rows, and, if there are any prompts, their chunks. The choice
-  /// changes only for a rate that is clearly better.
-  void choose(const CostModel& costs, const StepLoad& decodes, bool prompts) noexcept;
+  /// A step came back `round_trip` seconds after it was composed as one of `steps_out`; the stages computed for
+  /// stage_seconds of them.
+  void measured(double round_trip, std::span<const double> stage_seconds, int32_t steps_out) noexcept;
+  /// Chooses again for `decodes`, all running decode rows, and, if there are any prompts, their chunks, which fill up a
+  /// step to `target_seconds(D)`. The choice changes only for a rate that is clearly better.
+  void choose(const CostModel& costs, const StepLoad& decodes, bool prompts,
+              const std::function<double(int32_t)>& target_seconds) noexcept;
 
   [[nodiscard]] int32_t limit() const noexcept { return limit_; }
 
  private:
-  [[nodiscard]] double rate(const CostModel& costs, const StepLoad& decodes, int32_t steps) const noexcept;
+  /// Decode rows a second. `target`: of a step that prompts fill up; 0: there are none.
+  [[nodiscard]] double rate(const CostModel& costs, const StepLoad& decodes, int32_t steps,
+                            double target) const noexcept;
 
   int32_t fixed_;
   int32_t most_;

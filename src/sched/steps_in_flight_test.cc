@@ -14,10 +14,13 @@ CostModel stages(size_t n, double fixed, double per_row) {
       n, {.fixed = fixed, .per_decode_row = per_row, .per_prompt_token = 1e-6, .per_attended_key = 1e-9}));
 }
 
+/// No prompts, or none beside decode rows.
+double no_target(int32_t) { return 0; }
+
 int32_t chosen(const CostModel& costs, int64_t n, double round_trip, bool prompts = false) {
   StepsInFlight steps(0, 32);
-  steps.measured(round_trip, std::vector<double>(costs.num_stages(), costs.stage(0).fixed));
-  steps.choose(costs, rows(n), prompts);
+  steps.measured(round_trip, std::vector<double>(costs.num_stages(), costs.stage(0).fixed), 1);
+  steps.choose(costs, rows(n), prompts, no_target);
   return steps.limit();
 }
 
@@ -36,6 +39,25 @@ TEST(StepsInFlight, MoreWhereLinksAreSlow) {
   EXPECT_EQ(chosen(stages(2, 0.01, 1e-4), 100, 0.08), 7);
 }
 
+TEST(StepsInFlight, FewerWherePromptsFillThem) {
+  StepsInFlight steps(0, 32);
+  const CostModel costs = stages(2, 0.01, 1e-4);
+  steps.measured(0.08, std::vector<double>(2, 0.01), 1);
+  // Steps of 40 ms: 50 rows every 70 ms with two of them, 33 every 47 with three, 25 every 40 with four.
+  steps.choose(costs, rows(100), true, [](int32_t) { return 0.04; });
+  EXPECT_EQ(steps.limit(), 2);
+}
+
+TEST(StepsInFlight, WaitingBehindOtherStepsIsNoLinkTime) {
+  StepsInFlight steps(0, 32);
+  const CostModel costs = stages(2, 0.01, 1e-6);
+  steps.measured(0.02, std::vector<double>(2, 0.01), 1);
+  // Four steps out on two stages: each comes back after the time of four.
+  for (int i = 0; i < 1000; ++i) steps.measured(0.04, std::vector<double>(2, 0.01), 4);
+  steps.choose(costs, rows(100), false, no_target);
+  EXPECT_EQ(steps.limit(), 2);
+}
+
 TEST(StepsInFlight, PromptsAloneFillThePipeline) {
   EXPECT_EQ(chosen(stages(4, 0.01, 1e-6), 0, 0.04, true), 4);
   EXPECT_EQ(chosen(stages(2, 0.01, 1e-6), 0, 0.08, true), 8);
@@ -44,17 +66,17 @@ TEST(StepsInFlight, PromptsAloneFillThePipeline) {
 TEST(StepsInFlight, KeepsItsChoiceForSmallGains) {
   StepsInFlight steps(0, 32);
   const CostModel costs = stages(2, 0.01, 1e-4);
-  steps.measured(0.08, std::vector<double>(2, 0.01));
-  steps.choose(costs, rows(100), false);
+  steps.measured(0.08, std::vector<double>(2, 0.01), 1);
+  steps.choose(costs, rows(100), false, no_target);
   ASSERT_EQ(steps.limit(), 7);
-  for (int i = 0; i < 10000; ++i) steps.measured(0.09, std::vector<double>(2, 0.01));
-  steps.choose(costs, rows(100), false);
+  for (int i = 0; i < 10000; ++i) steps.measured(0.09, std::vector<double>(2, 0.01), 1);
+  steps.choose(costs, rows(100), false, no_target);
   EXPECT_EQ(steps.limit(), 7);  // 8 would be faster, by half a percent
 }
 
 TEST(StepsInFlight, FixedIsFixed) {
   StepsInFlight steps(3, 32);
-  steps.choose(stages(8, 0.01, 1e-3), rows(100), true);
+  steps.choose(stages(8, 0.01, 1e-3), rows(100), true, no_target);
   EXPECT_EQ(steps.limit(), 3);
 }
 
