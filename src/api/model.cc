@@ -1,49 +1,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <optional>
-#include <random>
 
-#include "api/chat_prompt.h"
 #include "api/engine_options.h"
+#include "api/event_queue.h"
 #include "api/model_text.h"
+#include "api/request_reader.h"
+#include "engine/generator.h"
 #include "engine/tuning_file.h"
 #include "headrace/headrace.h"
-#include "sample/sampler.h"
-#include "sample/sampling_options.h"
-#include "sample/stop_matcher.h"
-#include "text/detokenizer.h"
-#include "text/grammar.h"
 
 namespace headrace {
-namespace {
-
-using RunClock = std::chrono::steady_clock;
-
-double seconds_since(RunClock::time_point start) {
-  return std::chrono::duration<double>(RunClock::now() - start).count();
-}
-
-uint64_t random_seed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
-
-/// A sequence in the engine's cache, given back by the destructor.
-class SequenceLease {
- public:
-  SequenceLease(Engine& engine, SequenceId id) : engine_(engine), id_(id) {}
-  ~SequenceLease() { engine_.finish(id_); }
-  SequenceLease(const SequenceLease&) = delete;
-  SequenceLease& operator=(const SequenceLease&) = delete;
-  [[nodiscard]] SequenceId id() const noexcept { return id_; }
-
- private:
-  Engine& engine_;
-  SequenceId id_;
-};
-
-}  // namespace
 
 EngineConfig engine_config(const LoadOptions& options) {
   const std::optional<Numerics> numerics = parse_numerics(options.numerics);
@@ -63,9 +32,48 @@ EngineConfig engine_config(const LoadOptions& options) {
   config.kv_dtype = kv_dtype;
   config.threads = options.threads > 0 ? options.threads : usable_cpus();
   config.max_model_len = options.max_model_len;
+  if (options.max_num_batched_tokens > 0) config.max_step_tokens = options.max_num_batched_tokens;
   if (const auto path = tuning_path(config.isa, config.threads)) config.tuning = load_tuning(*path);
   return config;
 }
+
+namespace {
+
+/// A request of a caller that waits for it; cancelled if the caller leaves before its end, by an exception perhaps.
+class Running {
+ public:
+  Running(Generator& generator, GenerationInput input)
+      : generator_(generator), id_(generator.submit(std::move(input), events_.sink())) {}
+  ~Running() {
+    if (!ended_) generator_.cancel(id_);
+    while (!ended_) ended_ = events_.pop().last;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  [[nodiscard]] std::optional<GenerationEvent> next(std::chrono::milliseconds limit) {
+    std::optional<GenerationEvent> event = events_.pop_for(limit);
+    ended_ = event && event->last;
+    return event;
+  }
+
+ private:
+  Generator& generator_;
+  EventQueue events_;
+  RequestId id_;
+  bool ended_ = false;
+};
+
+EngineConfig serving_config(const LoadOptions& options) {
+  EngineConfig config = engine_config(options);
+  config.serving =
+      ServingConfig{.kv_cache_bytes = options.kv_cache_memory_bytes, .prefix_caching = options.prefix_caching};
+  if (options.max_num_seqs > 0) config.serving->max_num_seqs = options.max_num_seqs;
+  return config;
+}
+
+}  // namespace
 
 class Model::Impl {
  public:
@@ -74,44 +82,71 @@ class Model::Impl {
         tokenizer_(tokenizer_of(files)),
         end_tokens_(end_tokens(files, tokenizer_)),
         defaults_(default_sampling(files)),
-        engine_(files, engine_config(options), options.on_progress),
+        chat_(chat_prompt_of(files, options)),
+        engine_(files, serving_config(options), options.on_progress),
         // A matrix may have more rows than there are tokens; those past the end are padding.
         vocab_size_(std::min(engine_.spec().vocab_size, tokenizer_.vocab_size())),
-        sampler_(vocab_size_) {
-    if (!options.chat_template.empty()) {
-      chat_.emplace("chat template", options.chat_template, tokenizer_);
-    } else if (const std::string* source = files.chat_template()) {
-      chat_.emplace(name_, *source, tokenizer_);
+        reader_(name_, tokenizer_, vocab_size_, end_tokens_, chat_ ? &*chat_ : nullptr),
+        generator_(engine_, tokenizer_, end_tokens_, vocab_size_,
+                   {.max_requests = options.max_queued_requests, .max_tokens = options.max_queued_tokens}) {}
+
+  RequestId submit(Request request, EventSink sink) {
+    return generator_.submit(reader_.read(std::move(request)), std::move(sink));
+  }
+  void cancel(RequestId request) { generator_.cancel(request); }
+
+  Answer answer(Request request) {
+    EventQueue events;
+    submit(std::move(request), events.sink());
+    Answer answer;
+    for (bool last = false; !last;) {
+      GenerationEvent event = events.pop();
+      if (event.error) throw *event.error;
+      last = event.last;
+      add_event(std::move(event), answer);
     }
+    return answer;
   }
 
-  Generation generate(std::string_view prompt, const SamplingParams& params, const TextSink& on_text) {
-    const auto start = RunClock::now();
-    std::vector<TokenId> tokens = tokenizer_.encode(prompt, {.add_special = true, .parse_special = true});
-    return run(std::move(tokens), params, on_text, {.continues_text = true}, start);
-  }
-
-  Generation chat(std::span<const Message> messages, const SamplingParams& params, const TextSink& on_text) {
-    const auto start = RunClock::now();
-    if (!chat_) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          cat(name_, " has no chat template; give one with --chat-template, or use the prompt as it is (--raw)"));
+  Generation generate(Request request, const TextSink& on_text) {
+    Running running(generator_, reader_.read(std::move(request)));
+    Generation answer;
+    while (!running.ended()) {
+      const std::optional<GenerationEvent> event = running.next(kSinkInterval);
+      if (event && event->error) throw *event->error;
+      if (event) {
+        answer.text += event->text;
+        if (event->finish_reason) answer.reason = *event->finish_reason;
+        answer.prompt_tokens = event->usage.prompt_tokens;
+        answer.completion_tokens = event->usage.completion_tokens;
+        answer.first_token_seconds = event->usage.first_token_seconds;
+        answer.total_seconds = event->usage.total_seconds;
+      }
+      if (on_text && !on_text(event ? event->text : std::string())) {
+        answer.reason = FinishReason::kCancelled;
+        return answer;
+      }
     }
-    return run(chat_->encode(messages), params, on_text, {}, start);
+    return answer;
   }
 
+  [[nodiscard]] const Tokenizer& tokenizer() const noexcept { return tokenizer_; }
+  [[nodiscard]] const RequestReader& reader() const noexcept { return reader_; }
+  [[nodiscard]] const Engine& engine() const noexcept { return engine_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
   [[nodiscard]] bool has_chat_template() const noexcept { return chat_.has_value(); }
-  [[nodiscard]] int32_t max_model_len() const noexcept { return engine_.max_model_len(); }
   [[nodiscard]] const SamplingParams& default_params() const noexcept { return defaults_; }
+  [[nodiscard]] ModelFigures figures() const;
 
  private:
-  Generation run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,
-                 DetokenizeOptions detokenize, RunClock::time_point start);
-  [[nodiscard]] std::optional<GrammarMatcher> compile_grammar(const StructuredOutput& spec);
-  /// Logits of the newest token; empty while the prompt is not read to its end.
-  [[nodiscard]] std::span<const float> next_logits();
-  [[nodiscard]] bool is_end(TokenId token) const { return std::ranges::binary_search(end_tokens_, token); }
+  /// How often a caller that waits for text is called at least.
+  static constexpr std::chrono::milliseconds kSinkInterval{50};
+
+  [[nodiscard]] std::optional<ChatPrompt> chat_prompt_of(const ModelFiles& files, const LoadOptions& options) const {
+    if (!options.chat_template.empty()) return ChatPrompt("chat template", options.chat_template, tokenizer_);
+    if (const std::string* source = files.chat_template()) return ChatPrompt(name_, *source, tokenizer_);
+    return std::nullopt;
+  }
 
   std::string name_;
   Tokenizer tokenizer_;
@@ -120,101 +155,27 @@ class Model::Impl {
   std::optional<ChatPrompt> chat_;
   Engine engine_;
   int32_t vocab_size_;
-  Sampler sampler_;
-  std::optional<GrammarFactory> grammars_;  // made when the first is asked for
+  RequestReader reader_;
+  Generator generator_;
 };
 
-std::optional<GrammarMatcher> Model::Impl::compile_grammar(const StructuredOutput& spec) {
-  if (std::holds_alternative<std::monostate>(spec)) return std::nullopt;
-  if (!grammars_) grammars_.emplace(tokenizer_, end_tokens_);
-  return grammars_->compile(spec);
-}
-
-std::span<const float> Model::Impl::next_logits() {
-  const StepResult* result = engine_.step();
-  HR_CHECK(result != nullptr, "nothing to compute");
-  if (result->outputs.empty()) return {};
-  const auto at = static_cast<int64_t>(result->outputs.size() - 1) * result->width;
-  const auto logits = std::span(result->data).subspan(static_cast<size_t>(at), static_cast<size_t>(vocab_size_));
-  if (std::ranges::any_of(logits, [](float logit) { return std::isnan(logit); })) {
-    throw Error(ErrorCode::kCorrupt, cat(name_, ": the logits are not numbers; its weights are broken or too large"));
-  }
-  return logits;
-}
-
-Generation Model::Impl::run(std::vector<TokenId> prompt, const SamplingParams& params, const TextSink& on_text,
-                            DetokenizeOptions detokenize, RunClock::time_point start) {
-  check_sampling_params(params);
-  check_sampling_tokens(params, vocab_size_);
-  const auto prompt_tokens = static_cast<int32_t>(prompt.size());
-  const int32_t room = engine_.max_model_len() - prompt_tokens;
-  if (room <= 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                cat("the prompt has ", prompt_tokens, " tokens, which leaves no room for an answer in ",
-                    engine_.max_model_len(), " (--max-model-len)"));
-  }
-  const int32_t max_tokens = params.max_tokens > 0 ? std::min(params.max_tokens, room) : room;
-
-  SamplingState sampling(params, params.seed ? *params.seed : random_seed(), 0, prompt, end_tokens_,
-                         compile_grammar(params.structured_output));
-  StreamDetokenizer detokenizer(tokenizer_, detokenize);
-  StopMatcher stop(params.stop, params.include_stop_str_in_output);
-  const std::optional<SequenceId> id = engine_.start(std::move(prompt), prompt_tokens + max_tokens, prompt_tokens - 1);
-  HR_CHECK(id.has_value(), "the cache has room for one sequence");
-  const SequenceLease sequence(engine_, *id);
-
-  Generation answer{.text = {}, .reason = FinishReason::kStop, .prompt_tokens = prompt_tokens};
-  const auto give_out = [&](const std::string& piece) {
-    answer.text += piece;
-    if (!on_text || on_text(piece)) return true;
-    answer.reason = FinishReason::kCancelled;
-    return false;
-  };
-  const auto generate = [&] {
-    for (;;) {
-      const std::span<const float> logits = next_logits();
-      if (logits.empty()) {
-        if (!give_out({})) return;
-        continue;
-      }
-      const TokenId token = sampler_.sample(logits, sampling, prompt_tokens + answer.completion_tokens);
-      if (token == kNoToken) {
-        const std::string why = sampling.failure();
-        throw Error(ErrorCode::kInvalidArgument, why.empty() ? "no token is left that may be chosen" : why);
-      }
-      if (++answer.completion_tokens == 1) answer.first_token_seconds = seconds_since(start);
-      if (is_end(token) && !params.ignore_eos) return;
-      const bool is_stop = std::ranges::find(params.stop_token_ids, token) != params.stop_token_ids.end();
-      if (is_stop && !params.include_stop_str_in_output) return;
-      const std::string piece = detokenizer.push(token);
-      if (!give_out(sampling.may_stop() ? stop.push(piece) : stop.pass(piece)) || stop.stopped() || is_stop) return;
-      if (answer.completion_tokens == max_tokens) {
-        answer.reason = FinishReason::kLength;
-        return;
-      }
-      sampling.accept(token);
-      if (sampling.is_finished()) return;
-      engine_.append(sequence.id(), token);
-    }
-  };
-  generate();
-  // What was held back as the possible beginning of a stop text or as half a character.
-  const std::string rest = stop.push(detokenizer.finish()) + stop.finish();
-  if (answer.reason != FinishReason::kCancelled && !rest.empty()) give_out(rest);
-  answer.total_seconds = seconds_since(start);
-  return answer;
-}
-
-std::string_view finish_reason_name(FinishReason reason) noexcept {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kCancelled:
-      return "cancelled";
-  }
-  return "unknown";
+ModelFigures Model::Impl::figures() const {
+  const GeneratorFigures now = generator_.figures();
+  return {.running_requests = now.running_requests,
+          .queued_requests = now.queued_requests,
+          .queued_tokens = now.queued_tokens,
+          .finished = now.finished,
+          .cancelled = now.cancelled,
+          .failed = now.failed,
+          .refused = now.refused,
+          .prompt_tokens = now.prompt_tokens,
+          .cached_tokens = now.cached_tokens,
+          .completion_tokens = now.completion_tokens,
+          .steps = now.scheduler.steps,
+          .preemptions = now.scheduler.preemptions,
+          .kv_cache_used = static_cast<double>(now.cache.used_blocks) /
+                           static_cast<double>(std::max<int64_t>(now.cache.total_blocks, 1)),
+          .cost_model_error = now.scheduler.cost_error};
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -226,16 +187,41 @@ Model Model::load(const std::string& model, const LoadOptions& options) {
   return Model(std::make_unique<Impl>(open_model(model), options));
 }
 
+RequestId Model::submit(Request request, EventSink sink) { return impl_->submit(std::move(request), std::move(sink)); }
+void Model::cancel(RequestId request) { impl_->cancel(request); }
+Answer Model::answer(Request request) { return impl_->answer(std::move(request)); }
+
 Generation Model::generate(std::string_view prompt, const SamplingParams& params, const TextSink& on_text) {
-  return impl_->generate(prompt, params, on_text);
+  return impl_->generate({.input = std::string(prompt), .sampling = params}, on_text);
 }
 
 Generation Model::chat(std::span<const Message> messages, const SamplingParams& params, const TextSink& on_text) {
-  return impl_->chat(messages, params, on_text);
+  return impl_->generate({.input = std::vector<Message>(messages.begin(), messages.end()), .sampling = params},
+                         on_text);
+}
+
+std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special, bool parse_special) const {
+  return impl_->tokenizer().encode(text, {.add_special = add_special, .parse_special = parse_special});
+}
+
+std::vector<int32_t> Model::tokenize(const Conversation& conversation) const {
+  return impl_->reader().chat().encode(conversation);
+}
+
+std::string Model::detokenize(std::span<const int32_t> tokens, bool skip_special) const {
+  return impl_->tokenizer().decode(tokens, skip_special);
+}
+
+std::string Model::token_bytes(int32_t token) const {
+  const Tokenizer& tokenizer = impl_->tokenizer();
+  return std::string(tokenizer.is_special(token) ? tokenizer.token_text(token) : tokenizer.token_bytes(token));
 }
 
 bool Model::has_chat_template() const noexcept { return impl_->has_chat_template(); }
-int32_t Model::max_model_len() const noexcept { return impl_->max_model_len(); }
+int32_t Model::max_model_len() const noexcept { return impl_->engine().max_model_len(); }
+int64_t Model::kv_cache_tokens() const noexcept { return impl_->engine().kv_tokens(); }
+const std::string& Model::name() const noexcept { return impl_->name(); }
+ModelFigures Model::figures() const { return impl_->figures(); }
 const SamplingParams& Model::default_params() const noexcept { return impl_->default_params(); }
 
 }  // namespace headrace

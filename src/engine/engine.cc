@@ -16,16 +16,6 @@ namespace {
 /// Address space that the test device reserves: ample for models that tests run on it.
 constexpr int64_t kFakedevBytes = int64_t{8} << 30;
 
-int64_t kv_bytes_per_token(const ArchSpec& spec, DType kv_dtype) {
-  int64_t bytes = 0;
-  for (const CacheGroupSpec& group : spec.cache_groups) {
-    bytes += kv_bytes_per_token(spec, group, kv_dtype);
-  }
-  return bytes;
-}
-
-int32_t blocks_of(int64_t tokens) { return static_cast<int32_t>((tokens + kBlockTokens - 1) / kBlockTokens); }
-
 }  // namespace
 
 std::optional<DType> parse_kv_dtype(std::string_view name) noexcept {
@@ -59,7 +49,6 @@ Engine::Engine(const ModelFiles& files, const EngineConfig& config, const LoadPr
       kv_dtype_(config.kv_dtype ? *config.kv_dtype : choose_kv_dtype(config.numerics, files, spec_)),
       pool_(config.threads) {
   build_backend(config);
-  max_model_len_ = choose_model_len(config);
   build_stages(files, config, progress);
 }
 
@@ -76,68 +65,75 @@ void Engine::build_backend(const EngineConfig& config) {
   }
 }
 
-int32_t Engine::choose_model_len(const EngineConfig& config) const {
-  if (config.max_model_len > spec_.max_positions) {
-    throw Error(ErrorCode::kInvalidArgument,
-                cat("--max-model-len ", config.max_model_len, ": the model has ", spec_.max_positions, " positions"));
+CachePlan Engine::size_cache(const EngineConfig& config) const {
+  const CacheWish wish{.max_model_len = config.max_model_len,
+                       .chunk_tokens = config.max_step_tokens,
+                       .num_seqs = config.serving ? 0 : config.max_num_seqs};
+  if (config.serving && config.serving->kv_cache_bytes > 0) {
+    return plan_cache(spec_, kv_dtype_, wish, config.serving->kv_cache_bytes);
   }
-  // Half of what is free now: the packed weights come out of the same memory, and file pages count as free.
-  const int64_t token_bytes = kv_bytes_per_token(spec_, kv_dtype_) * config.max_num_seqs;
-  const int64_t room = available_memory_bytes() / 2 / std::max<int64_t>(token_bytes, 1);
-  if (config.max_model_len > 0) {
-    if (config.max_model_len > room) {
-      throw Error(ErrorCode::kOutOfMemory, cat("--max-model-len ", config.max_model_len,
-                                               ": memory has room for the KV cache of ", room, " tokens"));
-    }
-    return config.max_model_len;
-  }
-  if (room < kBlockTokens)
-    throw Error(ErrorCode::kOutOfMemory, cat("no memory for a KV cache of ", kBlockTokens, " tokens"));
-  return static_cast<int32_t>(std::min<int64_t>(spec_.max_positions, room));
+  // The rest is left for what else the machine does. Pages are taken only as the cache fills.
+  constexpr double kFreeShare = 0.75;
+  return plan_cache(spec_, kv_dtype_, wish,
+                    static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes())));
 }
 
 void Engine::build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress) {
-  StageConfig stage_config{.kv_dtype = kv_dtype_,
-                           .group_blocks = {},
-                           .max_tokens = config.max_step_tokens,
-                           .max_seq_len = max_model_len_,
-                           .gather_outputs = false};
-  const int32_t blocks = blocks_of(max_model_len_) * config.max_num_seqs;
-  stage_config.group_blocks.assign(spec_.cache_groups.size(), blocks);
-
   std::vector<StageUnits> cut = config.stages;
   if (cut.empty()) cut = {whole_model(spec_)};
-  std::vector<std::unique_ptr<Stage>> stages;
+  std::vector<StageWeights> weights;
   for (size_t i = 0; i < cut.size(); ++i) {
     const auto part = [&](double share) {
       if (progress) progress((static_cast<double>(i) + share) / static_cast<double>(cut.size()));
     };
-    StageWeights weights(*backend_, pool_, files, spec_, config.numerics, cut[i], part);
-    packed_bytes_ += weights.packed_bytes();
-    file_bytes_ += weights.file_bytes();
+    weights.emplace_back(*backend_, pool_, files, spec_, config.numerics, cut[i], part);
+    packed_bytes_ += weights.back().packed_bytes();
+    file_bytes_ += weights.back().file_bytes();
+  }
+  const CachePlan cache = size_cache(config);
+  max_model_len_ = cache.max_model_len;
+  kv_tokens_ = cache.tokens;
+  std::vector<std::unique_ptr<Stage>> stages;
+  for (size_t i = 0; i < cut.size(); ++i) {
     const bool last_layers = i + 2 == cut.size() && cut[i + 1].num_layers() == 0;
-    stage_config.gather_outputs = last_layers;
-    stages.push_back(std::make_unique<Stage>(*backend_, spec_, std::move(weights), stage_config, comm_));
+    const StageConfig stage_config{.kv_dtype = kv_dtype_,
+                                   .group_blocks = cache.group_blocks,
+                                   .max_tokens = config.max_step_tokens,
+                                   .max_seq_len = max_model_len_,
+                                   .gather_outputs = last_layers};
+    stages.push_back(std::make_unique<Stage>(*backend_, spec_, std::move(weights[i]), stage_config, comm_));
     kv_bytes_ += stages.back()->kv_bytes();
   }
   executor_ = std::make_unique<LocalExecutor>(std::move(stages));
-  build_scheduler(config, blocks);
+  build_scheduler(config, cache.group_blocks);
 }
 
-void Engine::build_scheduler(const EngineConfig& config, int32_t blocks) {
-  CacheConfig cache{.groups = {}, .block_tokens = kBlockTokens, .prefix_caching = false};
-  for (const CacheGroupSpec& group : spec_.cache_groups) cache.groups.push_back({blocks, group.window});
+void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32_t>& group_blocks) {
+  CacheConfig cache{
+      .groups = {}, .block_tokens = kBlockTokens, .prefix_caching = config.serving && config.serving->prefix_caching};
+  for (size_t i = 0; i < group_blocks.size(); ++i) {
+    cache.groups.push_back({group_blocks[i], spec_.cache_groups[i].window});
+  }
   cache_ = std::make_unique<CacheManager>(cache);
-  // Whoever drives single steps asks for all that can be computed in each, and runs as much as the cache holds.
   SchedulerConfig scheduler{.num_groups = static_cast<int32_t>(cache.groups.size()),
                             .block_tokens = kBlockTokens,
                             .max_step_tokens = config.max_step_tokens,
                             .max_chunk_tokens = config.max_chunk_tokens,
                             .max_num_seqs = std::numeric_limits<int32_t>::max(),
-                            .steps_in_flight = 1,
-                            .step_target_seconds = std::numeric_limits<double>::infinity()};
+                            .steps_in_flight = 1};
+  if (config.serving) {
+    scheduler.max_num_seqs = config.serving->max_num_seqs;
+  } else {
+    // Whoever drives single steps asks for all that can be computed in each.
+    scheduler.step_target_seconds = std::numeric_limits<double>::infinity();
+  }
   scheduler.stage_costs.resize(std::max<size_t>(config.stages.size(), 1));
   scheduler_ = std::make_unique<Scheduler>(std::move(scheduler), *cache_, clock_);
+}
+
+void Engine::restart() {
+  epoch_ = EpochId{raw(epoch_) + 1};
+  scheduler_->restart(epoch_);
 }
 
 std::optional<SequenceId> Engine::start(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from) {

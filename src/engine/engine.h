@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/tuning.h"
 #include "base/compute_pool.h"
+#include "engine/cache_plan.h"
 #include "engine/steady_clock.h"
 #include "kv/cache_manager.h"
 #include "model/comm.h"
@@ -20,13 +21,21 @@ namespace headrace {
 
 enum class BackendKind : uint8_t { kCpu, kFakedev };
 
+/// How an engine that serves many requests at once differs from one that is driven step by step.
+struct ServingConfig {
+  int64_t kv_cache_bytes = 0;  ///< 0: most of what is free once the weights are packed
+  bool prefix_caching = true;
+  int32_t max_num_seqs = 256;  ///< sequences computed at once
+};
+
 struct EngineConfig {
   Isa isa = Isa::kRef;
   Numerics numerics = Numerics::kPortable;
   std::optional<DType> kv_dtype{};  ///< of kKvDTypes; none: choose_kv_dtype
   int threads = 1;
   int32_t max_model_len = 0;  ///< tokens of the longest sequence; 0: the model's own, or less if memory is short
-  int32_t max_num_seqs = 1;   ///< sequences of max_model_len tokens that the cache has room for
+  int32_t max_num_seqs = 1;   ///< sequences of max_model_len tokens that the cache has room for, unless it serves
+  std::optional<ServingConfig> serving{};
   int32_t max_step_tokens = 512;
   int32_t max_chunk_tokens = 512;    ///< of one prompt in one step
   std::vector<StageUnits> stages{};  ///< how the model is cut; empty: not at all
@@ -56,6 +65,8 @@ class Engine {
   [[nodiscard]] int64_t file_bytes() const noexcept { return file_bytes_; }
   [[nodiscard]] int64_t kv_bytes() const noexcept { return kv_bytes_; }
   [[nodiscard]] DType kv_dtype() const noexcept { return kv_dtype_; }
+  /// Tokens of one sequence that the cache has room for.
+  [[nodiscard]] int64_t kv_tokens() const noexcept { return kv_tokens_; }
 
   /// A sequence of `tokens` (not empty, each in the vocabulary) that may grow to `max_len` <= max_model_len() tokens;
   /// logits come back for positions from `output_from` on. nullopt when it could not fit into the cache. Throws
@@ -67,10 +78,21 @@ class Engine {
   /// to do.
   [[nodiscard]] const StepResult* step();
 
+  /// For a loop of its own, in place of the five functions above.
+  [[nodiscard]] Scheduler& scheduler() noexcept { return *scheduler_; }
+  [[nodiscard]] Executor& executor() noexcept { return *executor_; }
+  [[nodiscard]] const CacheManager& cache() const noexcept { return *cache_; }
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  /// Idle whenever no step runs.
+  [[nodiscard]] ComputePool& pool() noexcept { return pool_; }
+  /// After a step that failed, with none outstanding: sequences are computed again from their tokens.
+  void restart();
+
  private:
   void build_backend(const EngineConfig& config);
-  [[nodiscard]] int32_t choose_model_len(const EngineConfig& config) const;
-  void build_scheduler(const EngineConfig& config, int32_t blocks);
+  /// Once the weights are packed.
+  [[nodiscard]] CachePlan size_cache(const EngineConfig& config) const;
+  void build_scheduler(const EngineConfig& config, const std::vector<int32_t>& group_blocks);
   void build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress);
 
   ArchSpec spec_;
@@ -82,6 +104,8 @@ class Engine {
   int64_t packed_bytes_ = 0;
   int64_t file_bytes_ = 0;
   int64_t kv_bytes_ = 0;
+  int64_t kv_tokens_ = 0;
+  EpochId epoch_{};
   std::unique_ptr<Executor> executor_;
   SteadyClock clock_;
   std::unique_ptr<CacheManager> cache_;

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/active_request.h"
+#include "engine/engine.h"
+#include "engine/row_preparation.h"
+#include "engine/row_sampler.h"
+
+namespace headrace {
+
+/// Bounds on requests that wait to begin; a request beyond them is refused.
+struct QueueLimits {
+  int32_t max_requests = 4096;
+  int64_t max_tokens = int64_t{1} << 24;  ///< of their prompts
+};
+
+struct GeneratorFigures {
+  int64_t queued_requests = 0;  ///< not begun
+  int64_t queued_tokens = 0;    ///< of their prompts
+  int64_t running_requests = 0;
+  int64_t finished = 0, cancelled = 0, failed = 0, refused = 0;
+  int64_t prompt_tokens = 0;  ///< of requests that have begun
+  int64_t cached_tokens = 0;
+  int64_t completion_tokens = 0;
+  SchedulerFigures scheduler;
+  CacheFigures cache;
+};
+
+/// Answers any number of requests at once: a thread that composes steps, runs them, samples, and gives tokens and text
+/// to the requests' sinks. Threading: every function from any thread. Borrows engine and tokenizer; nobody else may
+/// use the engine meanwhile.
+class Generator {
+ public:
+  /// `vocab_size`: tokens that may be sampled; a model's output may have more rows, which are padding.
+  Generator(Engine& engine, const Tokenizer& tokenizer, std::vector<TokenId> end_tokens, int32_t vocab_size,
+            QueueLimits limits = {});
+  /// Cancels what is not finished; sinks get their last events.
+  ~Generator();
+
+  /// Begins a request and returns at once. Throws Error: kInvalidArgument for one that can never be served,
+  /// kUnavailable when too many wait.
+  RequestId submit(GenerationInput input, EventSink sink);
+  /// The request's sink gets a last event with kCancelled, unless it has ended already.
+  void cancel(RequestId request);
+  [[nodiscard]] GeneratorFigures figures() const;
+
+ private:
+  struct Place {
+    ActiveRequest* request = nullptr;
+    Continuation* continuation = nullptr;
+  };
+
+  void run() noexcept;
+  /// Takes what others have asked for, waiting for it where there is nothing else to do. False: the generator ends.
+  [[nodiscard]] bool take_mail();
+  void admit(std::unique_ptr<ActiveRequest> request);
+  void cancel_now(ActiveRequest& request);
+  void expire();
+  void submit_steps();
+  /// A step is on its way: notes which requests begin, and has masks computed meanwhile.
+  void prepare_rows(const StepPlan& plan);
+  void receive_step();
+  void take_outputs(const StepResult& result);
+  void score_prompt(ActiveRequest& request, int32_t position, std::span<const float> logits);
+  void finish_scored(ActiveRequest& request);
+  /// The first token of a request is about to be sampled: its other choices begin from the same logits.
+  void fork_choices(ActiveRequest& request, const SampleJob& first);
+  void take_token(ActiveRequest& request, Continuation& continuation, const SampleJob& job);
+  /// The request has ended: its blocks and its place in the queue are free.
+  void drop(ActiveRequest& request);
+  void leave_queue(ActiveRequest& request);
+  void recover(const Error& error);
+  void fail(ActiveRequest& request, const Error& error);
+  void fail_all(const Error& error);
+  void publish_figures();
+
+  Engine& engine_;
+  const Tokenizer& tokenizer_;
+  const std::vector<TokenId> end_tokens_;
+  const int32_t vocab_size_;
+  const QueueLimits limits_;
+
+  // Of the generator's thread.
+  RowSampler sampler_;
+  RowPreparation preparation_;
+  std::unordered_map<RequestId, std::unique_ptr<ActiveRequest>> requests_;
+  std::unordered_map<SequenceId, Place> sequences_;
+  std::vector<SampleJob> jobs_;
+  uint64_t next_sequence_ = 1;
+  int32_t steps_out_ = 0;
+  bool idle_ = false;  // nothing can be computed now
+  StepResult result_;
+  GeneratorFigures counts_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::unique_ptr<ActiveRequest>> arrived_;
+  std::vector<RequestId> cancelled_;
+  GeneratorFigures published_;
+  int64_t queued_requests_ = 0, queued_tokens_ = 0, refused_ = 0;
+  uint64_t next_request_ = 1;
+  bool stop_ = false;
+
+  std::thread thread_;  // last: begins when all else is there
+};
+
+}  // namespace headrace
