@@ -1,0 +1,188 @@
+#include "openai/answer_json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/cat.h"
+#include "base/utf8.h"
+
+namespace headrace::openai {
+namespace {
+
+/// JSON has no infinity; this is what vLLM writes.
+double logprob_number(float logprob) { return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0; }
+
+std::string token_name(int32_t token, const TokenNames& names) {
+  return names.as_ids ? cat("token_id:", token) : names.bytes(token);
+}
+
+Json bytes_json(const std::string& bytes) {
+  Json list = Json::array();
+  for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
+  return list;
+}
+
+Json chat_token_json(const TokenLogprob& token, const TokenNames& names) {
+  return {{"token", token_name(token.token, names)},
+          {"logprob", logprob_number(token.logprob)},
+          {"bytes", bytes_json(names.bytes(token.token))}};
+}
+
+size_t count_characters(std::string_view text) {
+  // Bytes that do not continue a character; a token may hold a part of one.
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+Json head_json(const AnswerHead& head, std::string_view object) {
+  return {{"id", head.id},
+          {"object", std::string(object)},
+          {"created", head.created},
+          {"model", head.model},
+          {"system_fingerprint", head.fingerprint}};
+}
+
+Json cause_json(const StopCause& cause) {
+  if (!cause.text.empty()) return cause.text;
+  return cause.token ? Json(*cause.token) : Json();
+}
+
+}  // namespace
+
+std::string_view finish_reason_text(FinishReason reason) noexcept {
+  return reason == FinishReason::kLength ? "length" : "stop";
+}
+
+Json usage_json(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+Json chat_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names) {
+  Json content = Json::array();
+  for (const TokenLogprobs& token : tokens) {
+    Json one = chat_token_json(token.chosen, names);
+    Json top = Json::array();
+    for (const TokenLogprob& other : token.top) top.push_back(chat_token_json(other, names));
+    one["top_logprobs"] = std::move(top);
+    content.push_back(std::move(one));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names, size_t offset,
+                              std::optional<int32_t> first_unknown) {
+  Json texts = Json::array(), logprobs = Json::array(), tops = Json::array(), offsets = Json::array();
+  const auto add = [&](int32_t token, Json logprob, Json top) {
+    texts.push_back(token_name(token, names));
+    logprobs.push_back(std::move(logprob));
+    tops.push_back(std::move(top));
+    offsets.push_back(offset);
+    offset += count_characters(names.bytes(token));
+  };
+  if (first_unknown) add(*first_unknown, nullptr, nullptr);
+  for (const TokenLogprobs& token : tokens) {
+    Json top = Json::object();
+    for (const TokenLogprob& other : token.top) top[token_name(other.token, names)] = logprob_number(other.logprob);
+    // The token itself is always there, as in vLLM.
+    top[token_name(token.chosen.token, names)] = logprob_number(token.chosen.logprob);
+    add(token.chosen.token, logprob_number(token.chosen.logprob), std::move(top));
+  }
+  return {{"tokens", std::move(texts)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+Json chat_answer_json(const AnswerHead& head, const Answer& answer, bool logprobs, const TokenNames& names) {
+  Json choices = Json::array();
+  for (const Choice& choice : answer.choices) {
+    choices.push_back({{"index", choices.size()},
+                       {"message", {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}}},
+                       {"logprobs", logprobs ? chat_logprobs_json(choice.logprobs, names) : Json()},
+                       {"finish_reason", std::string(finish_reason_text(choice.reason))},
+                       {"stop_reason", cause_json(choice.stop_cause)}});
+  }
+  Json body = head_json(head, "chat.completion");
+  body["choices"] = std::move(choices);
+  body["usage"] = usage_json(answer.usage);
+  return body;
+}
+
+Json completion_choices_json(const Answer& answer, int32_t first_index, const EchoedPrompt& echoed, bool logprobs,
+                             const TokenNames& names) {
+  Json choices = Json::array();
+  for (const Choice& choice : answer.choices) {
+    Json shown;
+    if (logprobs) {
+      std::vector<TokenLogprobs> tokens;
+      std::optional<int32_t> first;
+      if (!echoed.tokens.empty()) {
+        first = echoed.tokens.front();
+        tokens = answer.prompt_logprobs;
+      }
+      const size_t offset = echoed.tokens.empty() ? count_characters(echoed.text) : 0;
+      tokens.insert(tokens.end(), choice.logprobs.begin(), choice.logprobs.end());
+      shown = completion_logprobs_json(tokens, names, offset, first);
+    }
+    choices.push_back({{"index", first_index + static_cast<int32_t>(choices.size())},
+                       {"text", echoed.text + choice.text},
+                       {"logprobs", std::move(shown)},
+                       {"finish_reason", std::string(finish_reason_text(choice.reason))},
+                       {"stop_reason", cause_json(choice.stop_cause)}});
+  }
+  return choices;
+}
+
+Json completion_answer_json(const AnswerHead& head, Json choices, const Usage& usage) {
+  Json body = head_json(head, "text_completion");
+  body["choices"] = std::move(choices);
+  body["usage"] = usage_json(usage);
+  return body;
+}
+
+ErrorAnswer error_answer(const Error& error) {
+  struct Kind {
+    int status;
+    const char* type;
+    const char* code;
+  };
+  Kind kind{500, "server_error", "internal"};
+  Json param;
+  std::string code;
+  if (const auto* context = dynamic_cast<const ContextLengthError*>(&error)) {
+    Json body = {{"message", error.message()},
+                 {"type", "invalid_request_error"},
+                 {"param", nullptr},
+                 {"code", "context_length_exceeded"},
+                 {"n_prompt_tokens", context->prompt_tokens()},
+                 {"n_ctx", context->max_model_len()}};
+    return {400, {{"error", std::move(body)}}};
+  }
+  switch (error.code()) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+      kind = {400, "invalid_request_error", "invalid_value"};
+      break;
+    case ErrorCode::kNotFound:
+      kind = {404, "not_found_error", "not_found"};
+      break;
+    case ErrorCode::kUnavailable:
+      kind = {503, "server_error", "overloaded"};
+      break;
+    default:
+      break;
+  }
+  code = kind.code;
+  if (const auto* request = dynamic_cast<const RequestError*>(&error)) {
+    code = request->openai_code();
+    if (!request->param().empty()) param = request->param();
+  }
+  return {
+      kind.status,
+      {{"error", {{"message", error.message()}, {"type", kind.type}, {"param", std::move(param)}, {"code", code}}}}};
+}
+
+}  // namespace headrace::openai

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "headrace/generation.h"
+#include "openai/fields.h"
+
+namespace headrace::openai {
+
+/// The bytes of text that a token adds, a part of a character perhaps.
+using TokenBytes = std::function<std::string(int32_t token)>;
+
+/// How tokens are shown in log-probabilities.
+struct TokenNames {
+  TokenBytes bytes;
+  bool as_ids = false;  ///< "token_id:42" in place of the text (return_tokens_as_token_ids)
+};
+
+/// What all answers to one request share.
+struct AnswerHead {
+  std::string id;       ///< "chatcmpl-..." or "cmpl-..."
+  std::string model;    ///< as it is served
+  int64_t created = 0;  ///< Unix time in seconds
+  std::string fingerprint;
+};
+
+/// "stop", "length"; cancelled answers count as "stop" there.
+[[nodiscard]] std::string_view finish_reason_text(FinishReason reason) noexcept;
+[[nodiscard]] Json usage_json(const Usage& usage);
+/// {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}
+[[nodiscard]] Json chat_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names);
+/// {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; the first of `tokens` stands `offset` characters into
+/// the text. `first_unknown`: a token whose probability is not known, the first one of an echoed prompt.
+[[nodiscard]] Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names,
+                                            size_t offset, std::optional<int32_t> first_unknown = {});
+
+/// The whole answer of a chat completion that is not streamed.
+[[nodiscard]] Json chat_answer_json(const AnswerHead& head, const Answer& answer, bool logprobs,
+                                    const TokenNames& names);
+
+/// What a text completion was asked with, as far as its answer shows it.
+struct EchoedPrompt {
+  std::string text;             ///< put before each answer; empty unless echo was asked for
+  std::vector<int32_t> tokens;  ///< of the prompt, where their log-probabilities are shown
+};
+/// The `choices` of one prompt, numbered from `first_index` on.
+[[nodiscard]] Json completion_choices_json(const Answer& answer, int32_t first_index, const EchoedPrompt& echoed,
+                                           bool logprobs, const TokenNames& names);
+[[nodiscard]] Json completion_answer_json(const AnswerHead& head, Json choices, const Usage& usage);
+
+/// {"error": {"message", "type", "param", "code"}} and the HTTP status that goes with it.
+struct ErrorAnswer {
+  int status = 500;
+  Json body;
+};
+[[nodiscard]] ErrorAnswer error_answer(const Error& error);
+
+}  // namespace headrace::openai

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "headrace/sampling_params.h"
+#include "openai/fields.h"
+#include "openai/sampling_fields.h"
+
+namespace headrace::openai {
+
+/// What chat and text completions ask for alike.
+struct CommonFields {
+  std::string model;  ///< empty: not named
+  SamplingParams sampling;
+  bool score_only = false;  ///< no answer is wanted: max_tokens is 0
+  bool stream = false;
+  bool include_usage = false;
+  bool continuous_usage = false;
+  bool return_token_ids = false;
+  bool return_tokens_as_token_ids = false;
+  int32_t priority = 0;
+  std::string cache_salt;
+  std::string request_id;
+  std::optional<int32_t> truncate_prompt_tokens;  ///< keep the last ones only
+};
+
+/// `default_max_tokens`: where the request names none; 0: as many as the context allows.
+[[nodiscard]] CommonFields read_common(const Fields& body, const SamplingParams& defaults, const RequestLimits& limits,
+                                       int32_t default_max_tokens);
+
+}  // namespace headrace::openai
