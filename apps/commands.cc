@@ -7,6 +7,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run", "answer a prompt, or chat", command_run},
+    {"batch", "answer a file of requests in OpenAI's batch format", command_batch},
     {"inspect", "say what a model is and how it would run here", command_inspect},
     {"bench", "measure prompt and generation speed", command_bench},
     {"tune", "find the fastest kernels for a model on this machine, and remember them", command_tune},

@@ -40,6 +40,30 @@ std::vector<Option> load_flags(LoadOptions& options) {
   };
 }
 
+std::vector<Option> serving_flags(LoadOptions& options) {
+  return {
+      {.name = "kv-cache-memory-bytes",
+       .target = &options.kv_cache_memory_bytes,
+       .range = {.min = 0},
+       .value_name = "BYTES",
+       .default_text = "most of what the weights leave free",
+       .help = "memory for the keys and values of all sequences; taken as they fill it"},
+      {.name = "enable-prefix-caching",
+       .target = &options.prefix_caching,
+       .help = "sequences that begin alike share what was computed"},
+      {.name = "max-num-seqs",
+       .target = &options.max_num_seqs,
+       .range = {.min = 0, .max = 65536},
+       .default_text = "256",
+       .help = "sequences computed at once; others wait"},
+      {.name = "max-num-batched-tokens",
+       .target = &options.max_num_batched_tokens,
+       .range = {.min = 0, .max = 65536},
+       .default_text = "512",
+       .help = "tokens in one step"},
+  };
+}
+
 std::unique_ptr<ProgressLine> show_loading(const std::string& model, LoadOptions& options) {
   const std::filesystem::path path(model);
   const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();

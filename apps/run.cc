@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 
 #include "apps/answer.h"
 #include "apps/chat_session.h"
 #include "apps/commands.h"
 #include "apps/load_flags.h"
+#include "apps/parallel_run.h"
 #include "base/error.h"
 #include "base/options_command_line.h"
 #include "files/json_file.h"
@@ -23,6 +25,7 @@ struct RunSettings {
   std::string template_file;
   LoadOptions load;
   ChatSettings chat;
+  int32_t parallel = 0;
 };
 
 CommandLine run_command_line(RunSettings& s) {
@@ -53,9 +56,16 @@ CommandLine run_command_line(RunSettings& s) {
           .target = &s.template_file,
           .value_name = "FILE",
           .help = "a Jinja chat template to use in place of the model's"},
+         {.name = "parallel",
+          .target = &s.parallel,
+          .range = {.min = 0, .max = 65536},
+          .value_name = "N",
+          .default_text = "off",
+          .help = "take each line of the prompt as a prompt of its own and answer N of them at once"},
          {.name = "quiet", .letter = 'q', .target = &s.chat.quiet, .help = "no line of timings at the end"}}},
        {"Sampling", sampling},
-       {"Loading", load_flags(s.load)}},
+       {"Loading", load_flags(s.load)},
+       {"Serving", serving_flags(s.load)}},
       "Sampling follows the model's generation_config.json (temperature, top_k, top_p, min_p, repetition_penalty; "
       "do_sample = false means greedy) wherever no flag is given, and is greedy where the model says nothing.\n"
       "Ctrl-C stops the answer. Exit code: 0, 1 for an error, 130 if the answer was stopped by Ctrl-C.");
@@ -86,6 +96,15 @@ void choose_sampling(const Model& model, const CommandLine& command, std::span<c
   params.temperature = defaults.temperature > 0 || !asks_for_sampling ? defaults.temperature : 1.0f;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
 }  // namespace
 
 int command_run(std::span<const std::string> arguments) {
@@ -104,9 +123,9 @@ int command_run(std::span<const std::string> arguments) {
     if (s.load.chat_template.empty()) throw LoadError(s.template_file, "is empty, expected a Jinja template");
   }
   const bool has_terminal = isatty(STDIN_FILENO) != 0;
-  const bool interactive = s.prompt.empty() && has_terminal;
+  const bool interactive = s.prompt.empty() && has_terminal && s.parallel == 0;
   // Read before the model is loaded: an empty prompt should not cost minutes.
-  if (s.prompt == "-" || (s.prompt.empty() && !has_terminal)) s.prompt = read_standard_input();
+  if (s.prompt == "-" || (s.prompt.empty() && !interactive)) s.prompt = read_standard_input();
   const std::string prompt = s.prompt;
 
   auto progress = show_loading(s.model, s.load);
@@ -123,6 +142,8 @@ int command_run(std::span<const std::string> arguments) {
     run_chat_session(model, s.chat);
     return 0;
   }
+  constexpr int kInterruptedExit = 130;  // as shells count it: 128 + SIGINT
+  if (s.parallel > 0) return run_parallel(model, s.chat, lines_of(prompt), s.parallel) ? 0 : kInterruptedExit;
   std::vector<Message> messages;
   if (!s.chat.system.empty()) messages.push_back({"system", s.chat.system});
   messages.push_back({"user", prompt});
@@ -131,7 +152,6 @@ int command_run(std::span<const std::string> arguments) {
         return s.chat.raw ? model.generate(prompt, s.chat.params, sink) : model.chat(messages, s.chat.params, sink);
       },
       s.chat.quiet);
-  constexpr int kInterruptedExit = 130;  // as shells count it: 128 + SIGINT
   return answer.reason == FinishReason::kCancelled ? kInterruptedExit : 0;
 }
 

@@ -8,8 +8,12 @@ from program import ProgramTest, data, run
 
 COMMANDS = ["run", "inspect", "bench", "eval"]
 OPTIONS = {
-    "run": "prompt system raw chat-template quiet temperature top-k top-p min-p repetition-penalty presence-penalty "
-           "frequency-penalty seed max-tokens ignore-eos stop isa numerics kv-cache-dtype threads max-model-len help",
+    "run": "prompt system raw chat-template parallel quiet temperature top-k top-p min-p typical-p repetition-penalty "
+           "presence-penalty frequency-penalty seed max-tokens min-tokens ignore-eos stop stop-token-ids "
+           "include-stop-str-in-output allowed-token-ids isa numerics kv-cache-dtype threads max-model-len "
+           "kv-cache-memory-bytes enable-prefix-caching max-num-seqs max-num-batched-tokens help",
+    "batch": "model isa numerics kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching "
+             "max-num-seqs max-num-batched-tokens help",
     "inspect": "json isa numerics kv-cache-dtype threads max-model-len help",
     "bench": "prompt generate depth rows threads repetitions output isa numerics kv-cache-dtype help",
     "eval": "golden numerics isa kv-cache-dtype threads chunks stages together backend help",
@@ -41,6 +45,7 @@ class CommandLineTest(ProgramTest):
             self.assert_fails(run(command, model, "--thread", "1"), "unknown flag --thread;", "did you mean --threads?")
             self.assert_fails(run(command, model, "--isa", "mmx"), "--isa: 'mmx' is not", "avx2")
         self.assert_fails(run("run"), "MODEL is missing")
+        self.assert_fails(run("batch"), "INPUT is missing")
         self.assert_fails(run("eval"), "nothing to compare")
         self.assert_fails(run("run", model, "-p", "x", "--temperature", "hot"), "--temperature: 'hot'", "from 0 to 100")
         self.assert_fails(run("run", model, "-p", "x", "--stop", ""), "stop: an empty text")
