@@ -104,7 +104,7 @@ void Engine::build_stages(const ModelFiles& files, const EngineConfig& config, c
     stages.push_back(std::make_unique<Stage>(*backend_, spec_, std::move(weights[i]), stage_config, comm_));
     kv_bytes_ += stages.back()->kv_bytes();
   }
-  executor_ = std::make_unique<LocalExecutor>(std::move(stages));
+  executor_ = std::make_unique<LocalExecutor>(std::move(stages), config.steps_in_flight);
   build_scheduler(config, cache.group_blocks);
 }
 
@@ -120,7 +120,7 @@ void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32
                             .max_step_tokens = config.max_step_tokens,
                             .max_chunk_tokens = config.max_chunk_tokens,
                             .max_num_seqs = std::numeric_limits<int32_t>::max(),
-                            .steps_in_flight = 1};
+                            .steps_in_flight = config.steps_in_flight};
   if (config.serving) {
     scheduler.max_num_seqs = config.serving->max_num_seqs;
   } else {

@@ -38,6 +38,7 @@ struct EngineConfig {
   std::optional<ServingConfig> serving{};
   int32_t max_step_tokens = 512;
   int32_t max_chunk_tokens = 512;    ///< of one prompt in one step
+  int32_t steps_in_flight = 1;       ///< steps that are composed before the first one's result is there
   std::vector<StageUnits> stages{};  ///< how the model is cut; empty: not at all
   BackendKind backend = BackendKind::kCpu;
   CpuTuning tuning{};  ///< which of the bit-equal kernels run

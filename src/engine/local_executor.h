@@ -12,15 +12,18 @@ namespace headrace {
 /// Runs all stages in this process, one after the other, when a result is asked for.
 class LocalExecutor final : public Executor {
  public:
-  /// `stages` hold all units of the model, in order.
-  explicit LocalExecutor(std::vector<std::unique_ptr<Stage>> stages) : stages_(std::move(stages)) {}
+  /// `stages` hold all units of the model, in order. Takes `max_steps` before the first one's result is asked for; more
+  /// than one gains nothing here.
+  explicit LocalExecutor(std::vector<std::unique_ptr<Stage>> stages, int32_t max_steps = 1)
+      : stages_(std::move(stages)), max_steps_(static_cast<size_t>(max_steps)) {}
 
   void submit(StepPlan plan) override { plans_.push_back(std::move(plan)); }
-  [[nodiscard]] bool can_take() const override { return plans_.empty(); }
+  [[nodiscard]] bool can_take() const override { return plans_.size() < max_steps_; }
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override;
 
  private:
   std::vector<std::unique_ptr<Stage>> stages_;
+  size_t max_steps_;
   std::deque<StepPlan> plans_;
   StageOutput output_;
   std::vector<float> activations_;
