@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/engine_options.h"
+#include "apps/bench_engine.h"
 #include "apps/bench_machine.h"
 #include "apps/bench_run.h"
 #include "apps/commands.h"
@@ -161,6 +162,7 @@ nlohmann::ordered_json json_of(const Engine& engine, const BenchSettings& s, con
 
 int command_bench(std::span<const std::string> arguments) {
   if (!arguments.empty() && arguments[0] == "machine") return command_bench_machine(arguments.subspan(1));
+  if (!arguments.empty() && arguments[0] == "engine") return command_bench_engine(arguments.subspan(1));
   BenchSettings s;
   const CommandLine command = bench_command_line(s);
   if (command.parse(arguments) == CommandLine::Outcome::kHelp) {

@@ -173,6 +173,7 @@ ModelFigures Model::Impl::figures() const {
           .completion_tokens = now.completion_tokens,
           .steps = now.scheduler.steps,
           .preemptions = now.scheduler.preemptions,
+          .step_seconds = now.step_seconds,
           .kv_cache_used = static_cast<double>(now.cache.used_blocks) /
                            static_cast<double>(std::max<int64_t>(now.cache.total_blocks, 1)),
           .cost_model_error = now.scheduler.cost_error};

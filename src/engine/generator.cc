@@ -217,6 +217,7 @@ void Generator::receive_step() {
   --steps_out_;
   preparation_.wait();
   if (!received) return recover(received.error());
+  for (const double seconds : result_.stage_seconds) counts_.step_seconds += seconds;
   engine_.scheduler().complete(result_);
   take_outputs(result_);
 }

@@ -27,6 +27,7 @@ struct GeneratorFigures {
   int64_t prompt_tokens = 0;  ///< of requests that have begun
   int64_t cached_tokens = 0;
   int64_t completion_tokens = 0;
+  double step_seconds = 0;  ///< that stages have computed, all together
   SchedulerFigures scheduler;
   CacheFigures cache;
 };

@@ -83,7 +83,8 @@ def known_flags(root):
     for folder in ("src", "apps"):
         for path in (root / folder).rglob("*.cc"):
             text = path.read_text()
-            flags |= {"--" + name for name in re.findall(r'\.name = "([a-z0-9-]+)"', text)}
+            names = re.findall(r'\.name = "([a-z0-9-]+)"', text)
+            flags |= {"--" + name for name in names} | {"--no-" + name for name in names}  # --no- turns a switch off
             flags |= set(re.findall(r'"(--[a-z0-9-]+)"', text))
     for path in (root / "scripts").iterdir():
         for line in re.findall(r"^ *(\S.*)\) *(?:;;)?$", path.read_text(), re.MULTILINE):  # the patterns of a `case`
