@@ -244,6 +244,8 @@ int command_batch(std::span<const std::string> arguments) {
   auto progress = show_loading(s.model, s.load);
   Model model = Model::load(s.model, s.load);
   progress.reset();
+  fmt::print(stderr, "KV cache of {} tokens; sequences of up to {} tokens\n", model.kv_cache_tokens(),
+             model.max_model_len());
   const auto start = std::chrono::steady_clock::now();
   BatchRun run(model, std::move(lines), s.output);
   const bool whole = run.run();
