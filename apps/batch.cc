@@ -1,24 +1,21 @@
 // headrace batch: answers a file of requests in OpenAI's batch format, many at once.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <list>
 #include <mutex>
 #include <set>
 
+#include "apps/batch_files.h"
 #include "apps/commands.h"
 #include "apps/interrupt.h"
 #include "apps/load_flags.h"
 #include "base/error.h"
 #include "base/options_command_line.h"
-#include "openai/batch_line.h"
 #include "openai/serve_request.h"
 
 namespace headrace {
@@ -33,56 +30,13 @@ struct BatchSettings {
   LoadOptions load;
 };
 
-/// The lines of the input that have no result yet, checked: a fault is told before hours of work, not after.
-std::deque<BatchLine> read_input(const std::string& path, const std::set<std::string>& done) {
-  std::ifstream file(path);
-  if (!file) throw LoadError(path, "cannot be read", ErrorCode::kNotFound);
-  std::deque<BatchLine> lines;
-  std::set<std::string> seen;
-  std::string text;
-  for (int64_t number = 1; std::getline(file, text); ++number) {
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    try {
-      BatchLine line = openai::read_batch_line(text);
-      if (!seen.insert(line.custom_id).second) {
-        throw Error(ErrorCode::kInvalidArgument, cat("custom_id '", printable(line.custom_id), "' stands there twice"));
-      }
-      if (!done.contains(line.custom_id)) lines.push_back(std::move(line));
-    } catch (const Error& error) {
-      throw LoadError(cat(path, ":", number), error.message());
-    }
-  }
-  return lines;
-}
-
-/// Ids that have a result, from a run that was stopped. What it left half written is cut off.
-std::set<std::string> read_done(const std::string& path) {
-  std::set<std::string> done;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return done;
-  std::string text;
-  int64_t whole = 0;
-  while (std::getline(file, text) && !file.eof()) {
-    const std::string id = openai::custom_id_of_result(text);
-    if (id.empty()) throw LoadError(path, "holds something else than results of a batch; name another file");
-    done.insert(id);
-    whole += static_cast<int64_t>(text.size()) + 1;
-  }
-  file.close();
-  if (std::filesystem::file_size(path) != static_cast<uintmax_t>(whole)) {
-    std::filesystem::resize_file(path, static_cast<uintmax_t>(whole));
-  }
-  return done;
-}
-
 /// Keeps enough requests in the model's queue, and writes each result as it comes.
 class BatchRun {
  public:
-  BatchRun(Model& model, std::deque<BatchLine> lines, const std::string& output)
-      : model_(model), lines_(std::move(lines)), total_(lines_.size()), output_(std::fopen(output.c_str(), "ab")) {
-    if (output_ == nullptr) throw LoadError(output, "cannot be written");
-  }
-  ~BatchRun() { std::fclose(output_); }
+  BatchRun(Model& model, std::deque<BatchLine> lines, BatchResults& results)
+      : model_(model), lines_(std::move(lines)), total_(lines_.size()), results_(results) {}
+  /// What still runs is given up: events of it come here until then.
+  ~BatchRun() { stop(); }
   BatchRun(const BatchRun&) = delete;
   BatchRun& operator=(const BatchRun&) = delete;
 
@@ -91,7 +45,7 @@ class BatchRun {
     const InterruptGuard guard;
     ProgressLine progress("Answering", static_cast<double>(std::max<size_t>(total_, 1)), ProgressUnit::kShare);
     while (finished_ < total_) {
-      if (guard.interrupted()) return stop(), false;
+      if (guard.interrupted()) return false;
       while (!lines_.empty() && running_.size() < kWindow) start(lines_.front()), lines_.pop_front();
       wait_for_events();
       progress.update(static_cast<double>(finished_));
@@ -123,9 +77,8 @@ class BatchRun {
       openai::AnswerHead head{
           .id = request_id, .model = model_.name(), .created = std::time(nullptr), .fingerprint = {}};
       PendingAnswer answer =
-          is_chat
-              ? PendingAnswer(head, openai::read_chat_request(line.body, model_.default_params(), {}), model_)
-              : PendingAnswer(head, openai::read_completion_request(line.body, model_.default_params(), {}), model_);
+          is_chat ? pending(head, openai::read_chat_request(line.body, model_.default_params(), {}))
+                  : pending(head, openai::read_completion_request(line.body, model_.default_params(), {}));
       running_.push_back({line.custom_id, request_id, std::move(answer), {}});
     } catch (const Error& error) {
       return write(line.custom_id, request_id, openai::error_answer(error));
@@ -137,14 +90,23 @@ class BatchRun {
     if (ended) finish(running);
   }
 
+  template <class Body>
+  [[nodiscard]] PendingAnswer pending(const openai::AnswerHead& head, const Body& body) {
+    if (body.common.stream)
+      throw openai::RequestError("invalid_value", "stream", "stream: results of a batch are whole");
+    return PendingAnswer(head, body, model_);
+  }
+
   /// False: refused, and it was the line's last one that has not ended.
   [[nodiscard]] bool submit(std::list<Running>::iterator running, size_t index, Request request) {
     try {
+      count_unfinished(1);
       running->requests.push_back(model_.submit(std::move(request), [this, running, index](GenerationEvent&& event) {
         push({running, index, std::move(event)});
       }));
       return true;
     } catch (const Error& error) {
+      count_unfinished(-1);
       return !running->answer.fail(error);
     }
   }
@@ -154,8 +116,14 @@ class BatchRun {
     running_.erase(running);
   }
 
+  void count_unfinished(int64_t more) {
+    const std::lock_guard lock(mutex_);
+    unfinished_ += more;
+  }
+
   void push(Arrived arrived) {
     const std::lock_guard lock(mutex_);
+    if (arrived.event.last) --unfinished_;
     arrived_.push_back(std::move(arrived));
     wake_.notify_one();
   }
@@ -173,10 +141,7 @@ class BatchRun {
   }
 
   void write(const std::string& custom_id, const std::string& request_id, const ErrorAnswer& answer) {
-    const std::string line = openai::batch_result_line(custom_id, request_id, answer) + "\n";
-    if (std::fwrite(line.data(), 1, line.size(), output_) != line.size() || std::fflush(output_) != 0) {
-      throw Error(ErrorCode::kUnavailable, "the results cannot be written: is the disk full?");
-    }
+    results_.add(openai::batch_result_line(custom_id, request_id, answer));
     ++finished_;
     if (answer.status != 200) ++refused_;
   }
@@ -186,29 +151,21 @@ class BatchRun {
     for (const Running& running : running_) {
       for (const RequestId id : running.requests) model_.cancel(id);
     }
-    while (!running_.empty()) {
-      std::deque<Arrived> events;
-      {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [this] { return !arrived_.empty(); });
-        events.swap(arrived_);
-      }
-      for (Arrived& arrived : events) {
-        if (arrived.running->answer.add(arrived.index, std::move(arrived.event))) running_.erase(arrived.running);
-      }
-    }
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return unfinished_ == 0; });
   }
 
   Model& model_;
   std::deque<BatchLine> lines_;
   size_t total_;
-  std::FILE* output_;
+  BatchResults& results_;
   std::list<Running> running_;
   size_t finished_ = 0, refused_ = 0, number_ = 0;
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Arrived> arrived_;
+  int64_t unfinished_ = 0;  // requests whose last event has not come
 };
 
 }  // namespace
@@ -235,8 +192,9 @@ int command_batch(std::span<const std::string> arguments) {
   // The file is the queue.
   s.load.max_queued_requests = std::numeric_limits<int32_t>::max();
   s.load.max_queued_tokens = std::numeric_limits<int64_t>::max();
-  const std::set<std::string> done = read_done(s.output);
-  std::deque<BatchLine> lines = read_input(s.input, done);
+  BatchResults results(s.output, s.input);
+  const std::set<std::string>& done = results.done();
+  std::deque<BatchLine> lines = read_batch(s.input, done);
   if (!done.empty())
     fmt::print(stderr, "{} results are there already; {} requests are left\n", done.size(), lines.size());
 
@@ -247,7 +205,7 @@ int command_batch(std::span<const std::string> arguments) {
   fmt::print(stderr, "KV cache of {} tokens; sequences of up to {} tokens\n", model.kv_cache_tokens(),
              model.max_model_len());
   const auto start = std::chrono::steady_clock::now();
-  BatchRun run(model, std::move(lines), s.output);
+  BatchRun run(model, std::move(lines), results);
   const bool whole = run.run();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const ModelFigures figures = model.figures();

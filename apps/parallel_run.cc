@@ -27,7 +27,7 @@ class ParallelRun {
         for (size_t i = printed_; i < started_; ++i) model_.cancel(answers_[i].id);
       }
       while (!stopped && started_ < prompts_.size() && started_ - ended() < at_once) start();
-      if (stopped && ended() == started_) break;
+      if (stopped && printed_ == started_) break;
       print_next();
     }
     if (!settings_.quiet) report(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

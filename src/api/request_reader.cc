@@ -38,7 +38,11 @@ const ChatPrompt& RequestReader::chat() const {
 
 GrammarMatcher RequestReader::compile(const StructuredOutput& output) {
   std::call_once(factory_once_, [this] { factory_.emplace(tokenizer_, end_tokens_); });
-  return factory_->compile(output);
+  try {
+    return factory_->compile(output);
+  } catch (const Error& error) {
+    throw Error(error.code(), cat("structured_output: ", error.message()));
+  }
 }
 
 GenerationInput RequestReader::read(Request request) {
@@ -60,6 +64,7 @@ GenerationInput RequestReader::read(Request request) {
   input.seed = request.sampling.seed ? *request.sampling.seed : random_seed();
   input.sampling = std::move(request.sampling);
   input.score_only = request.score_only;
+  if (input.score_only) input.sampling.best_of = 0;  // there is nothing to compare
   input.priority = request.priority;
   input.tenant = TenantId{static_cast<uint32_t>(hash_of(request.tenant))};
   input.salt = hash_of(request.cache_salt);

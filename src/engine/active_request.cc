@@ -73,7 +73,8 @@ void ActiveRequest::emit_best() {
   std::vector<size_t> order(parts_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return score(a) > score(b); });
-  const auto n = static_cast<size_t>(input_.sampling.n);
+  // Fewer where the request ended before its choices forked.
+  const size_t n = std::min(static_cast<size_t>(input_.sampling.n), order.size());
   for (size_t place = 0; place < n; ++place) {
     GenerationEvent event = std::move(kept_[order[place]]);
     event.choice = static_cast<int32_t>(place);

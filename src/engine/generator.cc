@@ -160,12 +160,7 @@ void Generator::leave_queue(ActiveRequest& request) {
 }
 
 void Generator::cancel_now(ActiveRequest& request) {
-  for (ActiveRequest::Part& part : request.parts()) {
-    if (std::exchange(part.finished, true)) continue;
-    GenerationEvent event{.choice = part.continuation->choice()};
-    part.continuation->end(FinishReason::kCancelled, event);
-    request.emit(std::move(event));
-  }
+  end_all(request, FinishReason::kCancelled);
   ++counts_.cancelled;
   drop(request);
 }
@@ -260,13 +255,21 @@ void Generator::score_prompt(ActiveRequest& request, int32_t position, std::span
 }
 
 void Generator::finish_scored(ActiveRequest& request) {
-  GenerationEvent event;
-  ActiveRequest::Part& part = request.parts().front();
-  part.continuation->end(FinishReason::kLength, event);
-  part.finished = true;
-  request.emit(std::move(event));
+  for (int32_t choice = 1; choice < request.num_choices(); ++choice) {
+    request.add_part(SequenceId{}, request.parts().front().continuation->fork(static_cast<uint32_t>(choice)));
+  }
+  end_all(request, FinishReason::kLength);
   ++counts_.finished;
   drop(request);
+}
+
+void Generator::end_all(ActiveRequest& request, FinishReason reason) {
+  for (ActiveRequest::Part& part : request.parts()) {
+    if (std::exchange(part.finished, true)) continue;
+    GenerationEvent event{.choice = part.continuation->choice()};
+    part.continuation->end(reason, event);
+    request.emit(std::move(event));
+  }
 }
 
 void Generator::fork_choices(ActiveRequest& request, const SampleJob& first) {

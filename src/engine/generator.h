@@ -60,6 +60,8 @@ class Generator {
   /// Takes what others have asked for, waiting for it where there is nothing else to do. False: the generator ends.
   [[nodiscard]] bool take_mail();
   void admit(std::unique_ptr<ActiveRequest> request);
+  /// Ends the choices that go on still.
+  void end_all(ActiveRequest& request, FinishReason reason);
   void cancel_now(ActiveRequest& request);
   void expire();
   void submit_steps();

@@ -12,8 +12,28 @@ namespace {
 /// JSON has no infinity; this is what vLLM writes.
 double logprob_number(float logprob) { return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0; }
 
+/// A token's text; a part of a character as OpenAI writes it, "bytes:\\xe2\\x80", so that no two are alike.
 std::string token_name(int32_t token, const TokenNames& names) {
-  return names.as_ids ? cat("token_id:", token) : names.bytes(token);
+  if (names.as_ids) return cat("token_id:", token);
+  std::string bytes = names.bytes(token);
+  if (is_utf8(bytes)) return bytes;
+  std::string name = "bytes:";
+  for (const char c : bytes) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    const auto byte = static_cast<unsigned char>(c);
+    name += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return name;
+}
+
+/// The field that a message of the engine is about: those begin with its name.
+std::string field_of(const std::string& message) {
+  static constexpr std::string_view kFields[] = {
+      "stop_token_ids", "allowed_token_ids", "logit_bias",      "bad_words", "max_tokens", "min_tokens",
+      "stop",           "logprobs",          "prompt_logprobs", "n",         "best_of"};
+  const std::string name = message.substr(0, message.find_first_of(":, ["));
+  if (std::ranges::find(kFields, name) != std::end(kFields)) return name;
+  return message.starts_with("the prompt") || message.starts_with("token ") ? "prompt" : "";
 }
 
 Json bytes_json(const std::string& bytes) {
@@ -96,6 +116,22 @@ Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const Token
           {"text_offset", std::move(offsets)}};
 }
 
+Json prompt_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names) {
+  Json list = Json::array({nullptr});
+  const auto add = [&](Json& place, const TokenLogprob& token) {
+    place[std::to_string(token.token)] = {{"logprob", logprob_number(token.logprob)},
+                                          {"rank", token.rank},
+                                          {"decoded_token", token_name(token.token, names)}};
+  };
+  for (const TokenLogprobs& token : tokens) {
+    Json place = Json::object();
+    add(place, token.chosen);
+    for (const TokenLogprob& other : token.top) add(place, other);
+    list.push_back(std::move(place));
+  }
+  return list;
+}
+
 Json chat_answer_json(const AnswerHead& head, const Answer& answer, bool logprobs, const TokenNames& names) {
   Json choices = Json::array();
   for (const Choice& choice : answer.choices) {
@@ -176,6 +212,14 @@ ErrorAnswer error_answer(const Error& error) {
       break;
   }
   code = kind.code;
+  if (kind.status == 400) {
+    const std::string field = field_of(error.message());
+    if (!field.empty()) param = field;
+    if (error.message().starts_with("structured_output: ")) {
+      code = "invalid_schema";
+      param = "structured_outputs";
+    }
+  }
   if (const auto* request = dynamic_cast<const RequestError*>(&error)) {
     code = request->openai_code();
     if (!request->param().empty()) param = request->param();

@@ -36,6 +36,10 @@ struct AnswerHead {
 [[nodiscard]] Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names,
                                             size_t offset, std::optional<int32_t> first_unknown = {});
 
+/// vLLM's `prompt_logprobs`: null for the first token, then for each one {id: {"logprob", "rank", "decoded_token"}} of
+/// itself and the best.
+[[nodiscard]] Json prompt_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names);
+
 /// The whole answer of a chat completion that is not streamed.
 [[nodiscard]] Json chat_answer_json(const AnswerHead& head, const Answer& answer, bool logprobs,
                                     const TokenNames& names);

@@ -36,6 +36,21 @@ TEST(Answers, EchoedPromptComesFirstWithoutAProbability) {
   EXPECT_TRUE(choice["logprobs"]["top_logprobs"][0].is_null());
 }
 
+TEST(Answers, PartsOfCharactersHaveNamesOfTheirOwn) {
+  Answer answer;
+  answer.choices.push_back({.text = "", .tokens = {0}, .logprobs = {{.chosen = {.token = 0, .logprob = -1}}}});
+  const Json choice = completion_choices_json(answer, 0, {}, true, letters())[0];
+  EXPECT_EQ(choice["logprobs"]["tokens"][0], "bytes:\\xc3");
+}
+
+TEST(Answers, PromptLogprobsAreByTokenId) {
+  const std::vector<TokenLogprobs> tokens{{.chosen = {.token = 2, .logprob = -1, .rank = 3}, .top = {{.token = 1}}}};
+  const Json json = prompt_logprobs_json(tokens, letters());
+  EXPECT_TRUE(json[0].is_null());
+  EXPECT_EQ(json[1]["2"]["rank"], 3);
+  EXPECT_EQ(json[1]["1"]["decoded_token"], "b");
+}
+
 TEST(Answers, InfiniteLogprobsAreNumbers) {
   Answer answer;
   const float never = -std::numeric_limits<float>::infinity();
@@ -51,6 +66,10 @@ TEST(Answers, ErrorsCarryStatusTypeAndCode) {
   EXPECT_EQ(context.body["error"]["n_prompt_tokens"], 300);
   const ErrorAnswer field = error_answer(RequestError("invalid_value", "n", "n: found 0"));
   EXPECT_EQ(field.body["error"]["param"], "n");
+  const ErrorAnswer tokens = error_answer(Error(ErrorCode::kInvalidArgument, "token 9 is not in the vocabulary of 5"));
+  EXPECT_EQ(tokens.body["error"]["param"], "prompt");
+  const ErrorAnswer schema = error_answer(Error(ErrorCode::kInvalidArgument, "structured_output: no"));
+  EXPECT_EQ(schema.body["error"]["code"], "invalid_schema");
   EXPECT_EQ(error_answer(Error(ErrorCode::kUnavailable, "x")).status, 503);
   EXPECT_EQ(error_answer(Error(ErrorCode::kInternal, "x")).body["error"]["type"], "server_error");
 }

@@ -1,5 +1,6 @@
 #include "openai/common_fields.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace headrace::openai {
@@ -35,10 +36,12 @@ CommonFields read_common(const Fields& body, const SamplingParams& defaults, con
   common.model = body.string("model").value_or("");
   common.sampling = read_sampling(body, defaults, limits);
   common.sampling.structured_output = read_structured_output(body);
-  common.sampling.max_tokens = default_max_tokens;
+  // A default does not stand against what is asked for.
+  common.sampling.max_tokens = default_max_tokens > 0 ? std::max(default_max_tokens, common.sampling.min_tokens) : 0;
   // The newer name wins; n_predict is llama.cpp's, where -1 means no limit.
   if (const auto n = body.integer("n_predict", -1, kMaxInt)) {
     common.sampling.max_tokens = static_cast<int32_t>(std::max<int64_t>(*n, 0));
+    common.score_only = *n == 0;
   }
   for (const char* name : {"max_tokens", "max_completion_tokens"}) {
     if (const auto n = body.integer(name, 0, kMaxInt)) {
@@ -52,6 +55,7 @@ CommonFields read_common(const Fields& body, const SamplingParams& defaults, con
   if (const auto priority = body.integer("priority", std::numeric_limits<int32_t>::min(), kMaxInt)) {
     common.priority = static_cast<int32_t>(*priority);
   }
+  common.bad_words = body.strings("bad_words");
   common.cache_salt = body.string("cache_salt").value_or("");
   common.request_id = body.string("request_id").value_or("");
   if (const auto n = body.integer("truncate_prompt_tokens", 1, kMaxInt)) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "headrace/sampling_params.h"
 #include "openai/fields.h"
@@ -19,6 +20,7 @@ struct CommonFields {
   bool continuous_usage = false;
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
+  std::vector<std::string> bad_words;  ///< to be encoded by the model's tokenizer
   int32_t priority = 0;
   std::string cache_salt;
   std::string request_id;

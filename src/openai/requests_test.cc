@@ -82,6 +82,8 @@ TEST(ChatBody, WrongFieldsAreNamed) {
   EXPECT_THAT(fault([] { chat("", R"([{"role":"user","content":[{"type":"image_url"}]}])"); }),
               HasSubstr("unsupported_parameter messages[0].content[0].type"));
   EXPECT_THAT(fault([] { chat(R"("audio":{"voice":"x"})"); }), HasSubstr("unsupported_parameter audio"));
+  EXPECT_THAT(fault([] { chat(R"("tools":[5])"); }), HasSubstr("invalid_value tools[0]"));
+  EXPECT_THAT(fault([] { chat(R"("tool_choice":"required")"); }), HasSubstr("unsupported_parameter tool_choice"));
   EXPECT_THAT(fault([] { (void)parse_body("{\"a\":1,\"a\":2}"); }),
               HasSubstr("invalid_json a: the key 'a' stands twice"));
   EXPECT_THAT(fault([] { (void)parse_body("[1]"); }), HasSubstr("invalid_json"));
@@ -118,6 +120,8 @@ TEST(CompletionBody, ScoringAndBestOf) {
   EXPECT_TRUE(scored.common.score_only);
   EXPECT_EQ(scored.common.sampling.prompt_logprobs, 1);
   EXPECT_EQ(completion(R"({"prompt":"a"})").common.sampling.max_tokens, 16);
+  EXPECT_EQ(completion(R"({"prompt":"a","min_tokens":20})").common.sampling.max_tokens, 20);
+  EXPECT_TRUE(completion(R"({"prompt":"a","n_predict":0})").common.score_only);
   EXPECT_EQ(completion(R"({"prompt":"a","n":2,"best_of":4})").common.sampling.best_of, 4);
   EXPECT_THAT(fault([] { completion(R"({"prompt":"a","n":3,"best_of":2})"); }), HasSubstr("best_of"));
   EXPECT_THAT(fault([] { completion(R"({"prompt":"a","best_of":2,"stream":true})"); }), HasSubstr("best_of"));

@@ -3,15 +3,27 @@
 namespace headrace::openai {
 namespace {
 
-Request request_of(std::vector<int32_t> prompt, const CommonFields& common) {
+/// A word is banned where it stands alone and where a blank is before it.
+void ban_words(const CommonFields& common, const Model& model, SamplingParams& sampling) {
+  for (const std::string& word : common.bad_words) {
+    for (const std::string& form : {word, " " + word}) {
+      std::vector<int32_t> tokens = model.tokenize(form, /*add_special=*/false, /*parse_special=*/false);
+      if (!tokens.empty()) sampling.bad_words.push_back(std::move(tokens));
+    }
+  }
+}
+
+Request request_of(std::vector<int32_t> prompt, const CommonFields& common, const Model& model) {
   if (common.truncate_prompt_tokens && prompt.size() > static_cast<size_t>(*common.truncate_prompt_tokens)) {
     prompt.erase(prompt.begin(), prompt.end() - *common.truncate_prompt_tokens);
   }
-  return {.input = std::move(prompt),
-          .sampling = common.sampling,
-          .score_only = common.score_only,
-          .priority = common.priority,
-          .cache_salt = common.cache_salt};
+  Request request{.input = std::move(prompt),
+                  .sampling = common.sampling,
+                  .score_only = common.score_only,
+                  .priority = common.priority,
+                  .cache_salt = common.cache_salt};
+  ban_words(common, model, request.sampling);
+  return request;
 }
 
 Usage sum_of(const std::vector<Answer>& answers) {
@@ -27,7 +39,7 @@ Usage sum_of(const std::vector<Answer>& answers) {
 }  // namespace
 
 Request to_request(const ChatRequest& chat, const Model& model) {
-  Request request = request_of(model.tokenize(chat.conversation), chat.common);
+  Request request = request_of(model.tokenize(chat.conversation), chat.common, model);
   request.continues_text = chat.conversation.continue_final_message;
   return request;
 }
@@ -38,7 +50,7 @@ std::vector<Request> to_requests(const CompletionRequest& completion, const Mode
     const auto* text = std::get_if<std::string>(&prompt);
     requests.push_back(request_of(text != nullptr ? model.tokenize(*text, completion.add_special_tokens, true)
                                                   : std::get<std::vector<int32_t>>(prompt),
-                                  completion.common));
+                                  completion.common, model));
   }
   return requests;
 }
@@ -51,21 +63,25 @@ TokenNames token_names(const Model& model, const CommonFields& common) {
 PendingAnswer::PendingAnswer(AnswerHead head, const ChatRequest& chat, const Model& model)
     : head_(std::move(head)),
       names_(token_names(model, chat.common)),
+      common_(chat.common),
       is_chat_(true),
       logprobs_(chat.common.sampling.logprobs.has_value()) {
   requests_.push_back(to_request(chat, model));
+  prompts_.push_back(std::get<std::vector<int32_t>>(requests_[0].input));
   answers_.resize(1);
 }
 
 PendingAnswer::PendingAnswer(AnswerHead head, const CompletionRequest& completion, const Model& model)
     : head_(std::move(head)),
       names_(token_names(model, completion.common)),
+      common_(completion.common),
       is_chat_(false),
       logprobs_(completion.common.sampling.logprobs.has_value()),
       echo_(completion.echo),
       requests_(to_requests(completion, model)),
       echoed_(requests_.size()),
       answers_(requests_.size()) {
+  for (const Request& request : requests_) prompts_.push_back(std::get<std::vector<int32_t>>(request.input));
   for (size_t i = 0; echo_ && i < requests_.size(); ++i) {
     const auto& tokens = std::get<std::vector<int32_t>>(requests_[i].input);
     const auto* text = std::get_if<std::string>(&completion.prompts[i]);
@@ -86,14 +102,31 @@ bool PendingAnswer::fail(const Error& error) {
   return ++ended_ == requests_.size();
 }
 
+void PendingAnswer::add_extensions(Json& choice, Json& prompt_holder, const Answer& answer, size_t request,
+                                   size_t index) const {
+  if (common_.return_token_ids) {
+    choice["token_ids"] = answer.choices[index].tokens;
+    prompt_holder["prompt_token_ids"] = prompts_[request];
+  }
+  if (common_.sampling.prompt_logprobs) {
+    prompt_holder["prompt_logprobs"] = prompt_logprobs_json(answer.prompt_logprobs, names_);
+  }
+}
+
 ErrorAnswer PendingAnswer::body() const {
   if (error_) return *error_;
-  if (is_chat_) return {200, chat_answer_json(head_, answers_[0], logprobs_, names_)};
+  if (is_chat_) {
+    Json body = chat_answer_json(head_, answers_[0], logprobs_, names_);
+    for (size_t c = 0; c < answers_[0].choices.size(); ++c) add_extensions(body["choices"][c], body, answers_[0], 0, c);
+    return {200, std::move(body)};
+  }
   Json choices = Json::array();
   for (size_t i = 0; i < answers_.size(); ++i) {
     const auto first = static_cast<int32_t>(choices.size());
-    for (Json& choice : completion_choices_json(answers_[i], first, echoed_[i], logprobs_, names_)) {
-      choices.push_back(std::move(choice));
+    Json own = completion_choices_json(answers_[i], first, echoed_[i], logprobs_, names_);
+    for (size_t c = 0; c < own.size(); ++c) {
+      add_extensions(own[c], own[c], answers_[i], i, c);
+      choices.push_back(std::move(own[c]));
     }
   }
   return {200, completion_answer_json(head_, std::move(choices), sum_of(answers_))};

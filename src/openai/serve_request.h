@@ -33,10 +33,14 @@ class PendingAnswer {
  private:
   AnswerHead head_;
   TokenNames names_;
+  void add_extensions(Json& choice, Json& prompt_holder, const Answer& answer, size_t request, size_t index) const;
+
+  CommonFields common_;
   bool is_chat_;
   bool logprobs_;
   bool echo_ = false;
   std::vector<Request> requests_;
+  std::vector<std::vector<int32_t>> prompts_;  // their tokens, where they are to be told
   std::vector<EchoedPrompt> echoed_;
   std::vector<Answer> answers_;
   size_t ended_ = 0;

@@ -120,9 +120,43 @@ class BatchTest(ProgramTest):
         self.assert_fails(run("batch", self.input, self.output, "-m", MODEL), "in.jsonl:1", "/v1/chat/completions")
         self.write(line("a", {"prompt": "x"}))
         self.assert_fails(run("batch", self.input, self.output), "no model", "--model")
-        self.assert_fails(run("batch", self.input, self.input, "-m", MODEL), "something else than results")
         self.assert_fails(run("batch", self.input, os.path.join(self.folder.name, "no", "out"), "-m", MODEL), "no/out")
         self.assert_fails(run("batch", self.input + "x", self.output, "-m", MODEL), "cannot be read")
+        self.assert_fails(run("batch", self.folder.name, self.output, "-m", MODEL), "is a folder")
+        self.assert_fails(run("batch", self.input, self.folder.name, "-m", MODEL), "is no ordinary file")
+        self.assert_fails(run("batch", self.input, "/dev/stdout", "-m", MODEL), "is no ordinary file")
+
+    def test_other_files_are_left_alone(self):
+        self.write(line("a", {"prompt": "x"}))
+        precious = os.path.join(self.folder.name, "precious")
+        for text in ("no line break", "a line\n", '{"id":"other"}\n'):
+            with open(precious, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.assert_fails(run("batch", self.input, precious, "-m", MODEL), "something else than results")
+            with open(precious, encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
+        self.assert_fails(run("batch", self.input, self.input, "-m", MODEL), "is the file of requests too")
+
+    def test_a_full_disk_is_an_error(self):
+        self.write(*(line(str(i), completion(i)) for i in range(200)))
+        result = subprocess.run(["bash", "-c", 'trap "" XFSZ; ulimit -f 4; exec "$@"', "-", PROGRAM, "batch", self.input,
+                                 self.output, "-m", MODEL], capture_output=True, text=True, timeout=60)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("cannot be written", result.stderr)
+        self.batch()
+        self.assertEqual(len(self.results()), 200)
+
+    def test_scoring_many_choices(self):
+        self.write(line("a", {"prompt": "hi", "max_tokens": 0, "n": 120, "best_of": 128}),
+                   line("b", {"prompt": "hi", "max_tokens": 0, "n": 3, "prompt_logprobs": 1, "return_token_ids": True}),
+                   line("c", {"prompt": "hi", "stream": True}))
+        self.batch(code=2)
+        results = self.results()
+        self.assertEqual(len(results["a"]["body"]["choices"]), 120)
+        scored = results["b"]["body"]["choices"]
+        self.assertEqual(len(scored), 3)
+        self.assertEqual(len(scored[2]["prompt_logprobs"]), len(scored[2]["prompt_token_ids"]))
+        self.assertEqual(results["c"]["body"]["error"]["param"], "stream")
 
 
 class ParallelTest(ProgramTest):
