@@ -119,42 +119,44 @@ double percentile(std::vector<double> values, double share) {
   return values[std::min(values.size() - 1, static_cast<size_t>(share * static_cast<double>(values.size())))];
 }
 
-/// Gaps between tokens, of 16 sequences alone and while a long prompt is read beside them.
-void measure_beside(Model& model, const EngineBenchSettings& s) {
-  constexpr int32_t kStreams = 16;
-  std::vector<double> alone, beside;
-  Time arrives, read;
-  {
-    Load streams(model);
-    // Enough tokens that they still run when the prompt has been read.
-    for (int32_t i = 0; i < kStreams; ++i) streams.submit(request_of(s.prompt, 1024, 1000 + i));
-    streams.wait_for_first_tokens();
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    arrives = std::chrono::steady_clock::now();
-    {
-      Load prompt(model);
-      prompt.submit(request_of(s.beside, 1, 2000));
-      prompt.wait_for(1);
-    }
-    read = std::chrono::steady_clock::now();
-    streams.wait_for(kStreams);
-    for (const std::vector<Time>& times : streams.times()) {
-      for (size_t i = 1; i < times.size(); ++i) {
-        const double gap = seconds_between(times[i - 1], times[i]);
-        if (times[i] < arrives) alone.push_back(gap);
-        if (times[i - 1] > arrives && times[i] < read) beside.push_back(gap);
-      }
-    }
+/// Times of the tokens of 16 sequences, while a prompt of `beside` tokens is read (0: none); `read` gets its time.
+std::vector<std::vector<Time>> run_streams(Model& model, const EngineBenchSettings& s, int32_t beside, double& read) {
+  constexpr int32_t kStreams = 16, kTokens = 512;
+  Load streams(model);
+  // The same depths with and without the prompt: longer sequences take longer steps.
+  for (int32_t i = 0; i < kStreams; ++i) streams.submit(request_of(s.prompt, kTokens, 1000 + i));
+  streams.wait_for_first_tokens();
+  if (beside > 0) {
+    const Time arrives = std::chrono::steady_clock::now();
+    Load prompt(model);
+    prompt.submit(request_of(beside, 1, 2000));
+    prompt.wait_for(1);
+    read = seconds_between(arrives, std::chrono::steady_clock::now());
   }
+  streams.wait_for(kStreams);
+  return streams.times();
+}
+
+void measure_beside(Model& model, const EngineBenchSettings& s) {
+  double read = 0;
+  const auto gaps_of = [](const std::vector<std::vector<Time>>& times) {
+    std::vector<double> gaps;
+    for (const std::vector<Time>& stream : times) {
+      for (size_t i = 1; i < stream.size(); ++i) gaps.push_back(seconds_between(stream[i - 1], stream[i]));
+    }
+    return gaps;
+  };
+  const std::vector<double> alone = gaps_of(run_streams(model, s, 0, read));
+  const std::vector<double> beside = gaps_of(run_streams(model, s, s.beside, read));
   const double solo = percentile(alone, 0.5);
-  fmt::print("\n| {} streams | gaps | P50 | P99 | most |\n|---|---:|---:|---:|---:|\n", kStreams);
+  fmt::print("\n| 16 streams | gaps | P50 | P99 | most |\n|---|---:|---:|---:|---:|\n");
   const auto row = [](const std::string& what, const std::vector<double>& gaps) {
     fmt::print("| {} | {} | {:.1f} ms | {:.1f} ms | {:.1f} ms |\n", what, gaps.size(), percentile(gaps, 0.5) * 1e3,
                percentile(gaps, 0.99) * 1e3, percentile(gaps, 1) * 1e3);
   };
   row("alone", alone);
-  row(fmt::format("beside a prompt of {} tokens, read in {:.2f} s", s.beside, seconds_between(arrives, read)), beside);
-  fmt::print("\nP99 beside the prompt: {:.2f} x the solo median, {:+.1f} ms\n", percentile(beside, 0.99) / solo,
+  row(fmt::format("beside a prompt of {} tokens, read in {:.2f} s", s.beside, read), beside);
+  fmt::print("\nP99 beside the prompt: {:.2f} x the median alone, {:+.1f} ms\n", percentile(beside, 0.99) / solo,
              (percentile(beside, 0.99) - solo) * 1e3);
 }
 

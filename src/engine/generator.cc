@@ -33,6 +33,7 @@ Generator::Generator(Engine& engine, const Tokenizer& tokenizer, std::vector<Tok
       end_tokens_(std::move(end_tokens)),
       vocab_size_(vocab_size),
       limits_(limits),
+      has_spare_cpu_(engine.pool().threads() < usable_cpus()),
       sampler_(engine.pool(), vocab_size),
       thread_([this] { run(); }) {}
 
@@ -203,7 +204,7 @@ void Generator::prepare_rows(const StepPlan& plan) {
     }
     SamplingState& state = found->second.continuation->state();
     const bool has_grammar = !std::holds_alternative<std::monostate>(state.params().structured_output);
-    if (row.num_outputs > 0 && has_grammar) preparation_.add(state);
+    if (row.num_outputs > 0 && has_grammar && has_spare_cpu_) preparation_.add(state);
   }
 }
 

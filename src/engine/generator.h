@@ -87,6 +87,9 @@ class Generator {
   const std::vector<TokenId> end_tokens_;
   const int32_t vocab_size_;
   const QueueLimits limits_;
+  /// Else masks are made by all compute threads once the model is done: a thread more would make them wait for each
+  /// other within steps, which costs several times as much.
+  const bool has_spare_cpu_;
 
   // Of the generator's thread.
   RowSampler sampler_;

@@ -184,7 +184,8 @@ std::vector<StageCost> measured_costs(const SimulatedMachine& machine) {
     costs.push_back({.fixed = cost.fixed + cost.weights,
                      .per_decode_row = cost.per_token + cost.per_output,
                      .per_prompt_token = cost.per_token,
-                     .per_attended_key = cost.per_key});
+                     .per_attended_key = cost.per_key,
+                     .per_read_key = 0});
   }
   return costs;
 }

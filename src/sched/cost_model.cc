@@ -21,31 +21,36 @@ constexpr double kMovingMean = 1.0 / 16;
 void StepLoad::add_decode(int32_t position) noexcept {
   ++decode_rows;
   attended_keys += position + 1;
+  read_keys += position + 1;
 }
 
 void StepLoad::add_chunk(int32_t first_pos, int32_t num_tokens) noexcept {
   const int64_t n = num_tokens;
   prompt_tokens += n;
   attended_keys += n * first_pos + n * (n + 1) / 2;
+  if (n > 0) read_keys += first_pos + n;
 }
 
 void StepLoad::add(const StepLoad& other) noexcept {
   decode_rows += other.decode_rows;
   prompt_tokens += other.prompt_tokens;
   attended_keys += other.attended_keys;
+  read_keys += other.read_keys;
 }
 
 double StageCost::marginal(const StepLoad& load) const noexcept {
   return per_decode_row * static_cast<double>(load.decode_rows) +
          per_prompt_token * static_cast<double>(load.prompt_tokens) +
-         per_attended_key * static_cast<double>(load.attended_keys);
+         per_attended_key * static_cast<double>(load.attended_keys) +
+         per_read_key * static_cast<double>(load.read_keys);
 }
 
 int64_t StageCost::chunk_for(double seconds, int32_t first_pos) const noexcept {
+  seconds -= per_read_key * first_pos;
   if (seconds <= 0) return 0;
-  // n tokens from first_pos on take n * linear + n^2 * per_attended_key / 2: the root, in the form that stays exact
-  // where the square hardly counts.
-  const double linear = per_prompt_token + per_attended_key * (first_pos + 0.5);
+  // n tokens from first_pos on take n * linear + n^2 * per_attended_key / 2 beyond that: the root, in the form that
+  // stays exact where the square hardly counts.
+  const double linear = per_prompt_token + per_read_key + per_attended_key * (first_pos + 0.5);
   const double n = 2 * seconds / (linear + std::sqrt(linear * linear + 2 * per_attended_key * seconds));
   return static_cast<int64_t>(std::min(n, 1e9));
 }
@@ -97,6 +102,7 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
       fit.start.per_decode_row * static_cast<double>(load.decode_rows) / measured,
       fit.start.per_prompt_token * static_cast<double>(load.prompt_tokens) / measured,
       fit.start.per_attended_key * static_cast<double>(load.attended_keys) / measured,
+      fit.start.per_read_key * static_cast<double>(load.read_keys) / measured,
   };
   std::array<double, kTerms> gain{};  // covariance * x
   double spread = 0;                  // x * covariance * x
@@ -117,7 +123,8 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
   fit.cost = {.fixed = fit.start.fixed * fit.factor[0],
               .per_decode_row = fit.start.per_decode_row * fit.factor[1],
               .per_prompt_token = fit.start.per_prompt_token * fit.factor[2],
-              .per_attended_key = fit.start.per_attended_key * fit.factor[3]};
+              .per_attended_key = fit.start.per_attended_key * fit.factor[3],
+              .per_read_key = fit.start.per_read_key * fit.factor[4]};
 }
 
 }  // namespace headrace

@@ -12,6 +12,7 @@ struct StepLoad {
   int64_t decode_rows = 0;
   int64_t prompt_tokens = 0;
   int64_t attended_keys = 0;  ///< summed over all tokens of the step: a token at position p attends p + 1
+  int64_t read_keys = 0;      ///< summed over rows and chunks: the tokens of a chunk share what is read from memory
 
   void add_decode(int32_t position) noexcept;
   void add_chunk(int32_t first_pos, int32_t num_tokens) noexcept;
@@ -25,6 +26,7 @@ struct StageCost {
   double per_decode_row = 1e-3;
   double per_prompt_token = 3e-4;
   double per_attended_key = 1e-7;
+  double per_read_key = 3e-7;
 
   /// What `load` adds to a step.
   [[nodiscard]] double marginal(const StepLoad& load) const noexcept;
@@ -51,7 +53,7 @@ class CostModel {
   [[nodiscard]] double relative_error() const noexcept { return fits_[slowest_].error; }
 
  private:
-  static constexpr size_t kTerms = 4;
+  static constexpr size_t kTerms = 5;
   struct Fit {
     StageCost start;
     StageCost cost;

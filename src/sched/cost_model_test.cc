@@ -7,7 +7,8 @@
 namespace headrace {
 namespace {
 
-constexpr StageCost kTrue{.fixed = 8e-3, .per_decode_row = 4e-4, .per_prompt_token = 2e-4, .per_attended_key = 3e-8};
+constexpr StageCost kTrue{
+    .fixed = 8e-3, .per_decode_row = 4e-4, .per_prompt_token = 2e-4, .per_attended_key = 3e-8, .per_read_key = 2e-8};
 
 /// Steps of a server: decode rows, now and then a chunk; the same in every run.
 StepLoad load_at(int step) {
@@ -46,7 +47,7 @@ TEST(CostModel, ASlowStepChangesLittle) {
 TEST(CostModel, BelievesAMachineThatHasBecomeSlower) {
   CostModel model(std::vector<StageCost>{StageCost{}});
   for (int step = 0; step < 200; ++step) model.learn(load_at(step), std::vector<double>{kTrue.seconds(load_at(step))});
-  for (int step = 200; step < 320; ++step) {
+  for (int step = 200; step < 400; ++step) {
     model.learn(load_at(step), std::vector<double>{2 * kTrue.seconds(load_at(step))});
   }
   EXPECT_NEAR(model.slowest().seconds(load_at(5)), 2 * kTrue.seconds(load_at(5)), 0.2 * kTrue.seconds(load_at(5)));

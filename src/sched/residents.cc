@@ -129,6 +129,7 @@ void Residents::begin_decoding(Sequence& sequence) {
   sequence.decoding = true;
   ++decodes_.decode_rows;
   decodes_.attended_keys += sequence.length();
+  decodes_.read_keys += sequence.length();
 }
 
 void Residents::leave(Sequence& sequence) {
@@ -140,6 +141,7 @@ void Residents::leave(Sequence& sequence) {
   if (sequence.decoding) {
     --decodes_.decode_rows;
     decodes_.attended_keys -= sequence.length();
+    decodes_.read_keys -= sequence.length();
   }
   if (!sequence.announced.empty()) retired_.push_back(sequence.id);
 }

@@ -29,7 +29,10 @@ class Residents {
   /// All it began with is submitted.
   void begin_decoding(Sequence& sequence);
   /// A token was appended to a running sequence.
-  void appended(const Sequence& sequence) noexcept { decodes_.attended_keys += sequence.decoding ? 1 : 0; }
+  void appended(const Sequence& sequence) noexcept {
+    decodes_.attended_keys += sequence.decoding ? 1 : 0;
+    decodes_.read_keys += sequence.decoding ? 1 : 0;
+  }
   /// Takes its blocks; to be followed by a change of state.
   void leave(Sequence& sequence);
   /// All stages have lost their tables and caches.

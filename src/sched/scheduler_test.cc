@@ -16,7 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-constexpr StageCost kEven{.fixed = 1, .per_decode_row = 1, .per_prompt_token = 0.1, .per_attended_key = 1e-9};
+constexpr StageCost kEven{
+    .fixed = 1, .per_decode_row = 1, .per_prompt_token = 0.1, .per_attended_key = 1e-9, .per_read_key = 0};
 
 std::vector<TokenId> counted(int32_t n) {
   std::vector<TokenId> tokens(static_cast<size_t>(n));

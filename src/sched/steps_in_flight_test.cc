@@ -7,11 +7,14 @@
 namespace headrace {
 namespace {
 
-StepLoad rows(int64_t n) { return {.decode_rows = n, .prompt_tokens = 0, .attended_keys = 0}; }
+StepLoad rows(int64_t n) { return {.decode_rows = n, .prompt_tokens = 0, .attended_keys = 0, .read_keys = 0}; }
 
 CostModel stages(size_t n, double fixed, double per_row) {
-  return CostModel(std::vector<StageCost>(
-      n, {.fixed = fixed, .per_decode_row = per_row, .per_prompt_token = 1e-6, .per_attended_key = 1e-9}));
+  return CostModel(std::vector<StageCost>(n, {.fixed = fixed,
+                                              .per_decode_row = per_row,
+                                              .per_prompt_token = 1e-6,
+                                              .per_attended_key = 1e-9,
+                                              .per_read_key = 0}));
 }
 
 /// No prompts, or none beside decode rows.
