@@ -74,6 +74,21 @@ inline void fetch_part(const std::byte* unit, int bytes, int64_t t, int64_t tile
   }
 }
 
+/// What is left to do for the sums of a step, of one or two row tiles, is done in so many parts.
+constexpr int kFinishParts = 16;
+
+/// Does one of them: `finish` has the number of tiles, and add_rows<rows>(tile, first row). is_pair: that there are two
+/// tiles is known.
+template <bool is_pair, class Finish>
+[[gnu::always_inline]] inline void add_part(const Finish& finish, int part) {
+  constexpr int kRows = 2 * kTileRows / kFinishParts;
+  if (is_pair || finish.tiles == 2) {
+    finish.template add_rows<kRows>(part * kRows / kTileRows, part * kRows % kTileRows);
+  } else if (finish.tiles == 1) {
+    finish.template add_rows<kRows / 2>(0, part * (kRows / 2));
+  }
+}
+
 /// Groups [first, first + count), whose weights begin at `weights`, `group_bytes` each, and their sums, `panel` groups
 /// to a row.
 template <int panel>

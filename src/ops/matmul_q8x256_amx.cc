@@ -141,7 +141,6 @@ inline __attribute__((always_inline)) __m512i sum_of(const Sums& sums, int t, in
 template <DType T>
 struct Finish {
   static constexpr bool kHasMin = interleaved_format(T).has_min;
-  static constexpr int kParts = 16;
   explicit Finish(const Step& step)
       : tiles(step.tiles), kept(step.kept), a(step.a), x_sums(step.x_sums), sums(step.sums), acc(step.acc) {
     if (tiles == 0) return;
@@ -169,16 +168,6 @@ struct Finish {
         sum = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, scale), _mm512_cvtepi32_ps(_mm512_add_epi32(msum[0], msum[1])), sum);
       }
       _mm512_store_ps(acc_at, sum);
-    }
-  }
-  /// Adds a part of the sums. is_pair: that there are two tiles is known.
-  template <bool is_pair>
-  inline __attribute__((always_inline)) void add(int part) const {
-    constexpr int kRows = 2 * kTileRows / kParts;
-    if (is_pair || tiles == 2) {
-      add_rows<kRows>(part * kRows / kTileRows, part * kRows % kTileRows);
-    } else if (tiles == 1) {
-      add_rows<kRows / 2>(0, part * (kRows / 2));
     }
   }
 
@@ -226,21 +215,21 @@ void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, const
     if (i == 0) store_tile<T, 0>(before);
     if (i == 0) tile_zero<0>();
     tile_dot<T, 0, 4, 6>();
-    finish.template add<is_pair>(4 * i);
+    add_part<is_pair>(finish, 4 * i);
     if constexpr (tiles == 2) tile_load<5>(x1 + 64 * i, row_bytes);
     if (i == 0) store_tile<T, 1>(before);
     if (i == 0) tile_zero<1>();
     if constexpr (tiles == 2) tile_dot<T, 1, 5, 6>();
-    finish.template add<is_pair>(4 * i + 1);
+    add_part<is_pair>(finish, 4 * i + 1);
     if constexpr (kHasHigh) tile_load<7>(planes.high + kTileBytes * i, 64);
     if (i == 0) store_tile<T, 2>(before);
     if (i == 0) tile_zero<2>();
     if constexpr (kHasHigh) tile_dot<T, 2, 4, 7>();
-    finish.template add<is_pair>(4 * i + 2);
+    add_part<is_pair>(finish, 4 * i + 2);
     if (i == 0) store_tile<T, 3>(before);
     if (i == 0) tile_zero<3>();
     if constexpr (kHasHigh && tiles == 2) tile_dot<T, 3, 5, 7>();
-    finish.template add<is_pair>(4 * i + 3);
+    add_part<is_pair>(finish, 4 * i + 3);
   }
 }
 
@@ -332,7 +321,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   store_tile<T, 3>(before);
   for (const Step* last : {&two_before, &before}) {
     const Finish<T> finish(*last);
-    for (int p = 0; p < Finish<T>::kParts; ++p) finish.template add<false>(p);
+    for (int p = 0; p < kFinishParts; ++p) add_part<false>(finish, p);
   }
   sums.store<T>(weights, group_bytes, scratch.outliers);
 }

@@ -40,7 +40,6 @@ struct Step {
 
 /// What finishes a step, in registers: stores to the accumulators might change anything in memory.
 struct Finish {
-  static constexpr int kParts = 16;
   explicit Finish(const Step& step) : tiles(step.tiles), kept(step.kept), a(step.a), sums(step.sums), acc(step.acc) {
     for (int g = 0; tiles > 0 && g < 2; ++g) scales[g] = _mm512_loadu_ps(step.r[g]);
   }
@@ -58,16 +57,6 @@ struct Finish {
         const __m512 before = _mm512_maskz_load_ps(kept, acc_at);
         _mm512_store_ps(acc_at, _mm512_fmadd_ps(_mm512_mul_ps(scales[g], scale), sum, before));
       }
-    }
-  }
-  /// Adds a part of the sums. is_pair: that there are two tiles is known.
-  template <bool is_pair>
-  [[gnu::always_inline]] inline void add(int part) const {
-    constexpr int kRows = 2 * kTileRows / kParts;
-    if (is_pair || tiles == 2) {
-      add_rows<kRows>(part * kRows / kTileRows, part * kRows % kTileRows);
-    } else if (tiles == 1) {
-      add_rows<kRows / 2>(0, part * (kRows / 2));
     }
   }
 
@@ -103,21 +92,21 @@ void multiply(const std::byte* x0, const std::byte* x1, int64_t row_bytes, int p
     if (i == 0) store_tile<0>(before);
     if (i == 0) tile_zero<0>();
     if (multiplies) tile_dot_ss<0, 4, 6>();
-    finish.add<is_pair>(4 * i);
+    add_part<is_pair>(finish, 4 * i);
     if (tiles == 2 && multiplies) tile_load<5>(x1 + 64 * i, row_bytes);
     if (i == 0) store_tile<1>(before);
     if (i == 0) tile_zero<1>();
     if (tiles == 2 && multiplies) tile_dot_ss<1, 5, 6>();
-    finish.add<is_pair>(4 * i + 1);
+    add_part<is_pair>(finish, 4 * i + 1);
     if (multiplies) tile_load<7>(w1 + kTileBytes * i, 64);
     if (i == 0) store_tile<2>(before);
     if (i == 0) tile_zero<2>();
     if (multiplies) tile_dot_ss<2, 4, 7>();
-    finish.add<is_pair>(4 * i + 2);
+    add_part<is_pair>(finish, 4 * i + 2);
     if (i == 0) store_tile<3>(before);
     if (i == 0) tile_zero<3>();
     if (tiles == 2 && multiplies) tile_dot_ss<3, 5, 7>();
-    finish.add<is_pair>(4 * i + 3);
+    add_part<is_pair>(finish, 4 * i + 3);
   }
 }
 
@@ -185,7 +174,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   store_tile<3>(before);
   for (const Step* last : {&two_before, &before}) {
     const Finish finish(*last);
-    for (int p = 0; p < Finish::kParts; ++p) finish.add<false>(p);
+    for (int p = 0; p < kFinishParts; ++p) add_part<false>(finish, p);
   }
   sums.store<T>(weights, group_bytes, scratch.outliers);
 }
