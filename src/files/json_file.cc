@@ -6,70 +6,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "files/json_builder.h"
 #include "files/mapped_file.h"
 
 namespace headrace {
 namespace {
 
 using Json = nlohmann::json;
-
-/// Builds the document from the parser's events, which come without recursion; refuses what a plain parse would take.
-class Builder : public nlohmann::json_sax<Json> {
- public:
-  explicit Builder(const std::string& file) : file_(file) {}
-
-  Json root;
-
-  bool null() override { return put(nullptr); }
-  bool boolean(bool value) override { return put(value); }
-  bool number_integer(number_integer_t value) override { return put(value); }
-  bool number_unsigned(number_unsigned_t value) override { return put(value); }
-  bool number_float(number_float_t value, const string_t&) override { return put(value); }
-  bool string(string_t& value) override { return put(std::move(value)); }
-  bool binary(binary_t&) override { return false; }  // never in text
-  bool start_object(size_t) override { return open(Json::object()); }
-  bool start_array(size_t) override { return open(Json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& name) override {
-    if (stack_.back()->contains(name)) throw LoadError(file_, cat(printable(name), ": this key occurs twice"));
-    key_ = std::move(name);
-    return true;
-  }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {
-    // The library's text is "[json.exception...] parse error at line 1, column 5: <what>".
-    std::string_view what = error.what();
-    if (const size_t colon = what.find(": "); colon != what.npos) what.remove_prefix(colon + 2);
-    throw LoadError(file_, cat("byte ", position, ": not JSON: ", what));
-  }
-
- private:
-  Json& place(Json value) {
-    if (stack_.empty()) return root = std::move(value);
-    Json& parent = *stack_.back();
-    if (parent.is_object()) return parent[key_] = std::move(value);
-    parent.push_back(std::move(value));
-    return parent.back();
-  }
-  template <class T>
-  bool put(T&& value) {
-    place(Json(std::forward<T>(value)));
-    return true;
-  }
-  bool open(Json empty) {
-    if (stack_.size() >= kMaxJsonDepth) throw LoadError(file_, cat("JSON nested more than ", kMaxJsonDepth, " deep"));
-    stack_.push_back(&place(std::move(empty)));
-    return true;
-  }
-  bool close() {
-    stack_.pop_back();
-    return true;
-  }
-
-  const std::string& file_;
-  std::vector<Json*> stack_;  // open arrays and objects, outermost first; only the last one grows, so they stay put
-  std::string key_;
-};
 
 MetaValue scalar_value(const Json& json) {
   switch (json.type()) {
@@ -146,9 +89,23 @@ std::string read_text_file(const std::string& path, size_t max_bytes) {
 }
 
 Json parse_json(const std::string& name, std::string_view text) {
-  Builder builder(name);
-  if (!Json::sax_parse(text, &builder)) throw LoadError(name, "not JSON");
-  return std::move(builder.root);
+  try {
+    return JsonBuilder<Json>::build(text, kMaxJsonDepth);
+  } catch (const JsonFault& fault) {
+    switch (fault.kind) {
+      case JsonFault::Kind::kKeyTwice:
+        throw LoadError(name, cat(printable(fault.what), ": this key occurs twice"));
+      case JsonFault::Kind::kTooDeep:
+        throw LoadError(name, cat("JSON nested more than ", kMaxJsonDepth, " deep"));
+      case JsonFault::Kind::kSyntax:
+        break;
+    }
+    if (fault.what.empty()) throw LoadError(name, "not JSON");
+    // The library's text is "[json.exception...] parse error at line 1, column 5: <what>".
+    std::string_view what = fault.what;
+    if (const size_t colon = what.find(": "); colon != what.npos) what.remove_prefix(colon + 2);
+    throw LoadError(name, cat("byte ", fault.position, ": not JSON: ", what));
+  }
 }
 
 Json load_json(const std::string& path) { return parse_json(path, read_text_file(path)); }

@@ -2,15 +2,14 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "base/cat.h"
 #include "base/error.h"
+#include "files/json_builder.h"
+#include "files/json_file.h"
 
 namespace headrace::openai {
 namespace {
-
-constexpr int kMaxDepth = 64;
 
 [[noreturn]] void refuse_value(const std::string& path, const Json& found, std::string_view expected) {
   std::string shown = to_text(found);
@@ -18,32 +17,27 @@ constexpr int kMaxDepth = 64;
   throw RequestError("invalid_value", path, cat(path, ": found ", printable(shown), ", expected ", expected));
 }
 
-std::string place_of(const Json::exception& error) {
-  const std::string text = error.what();
-  const size_t begins = text.find("] ");
-  return begins == std::string::npos ? text : text.substr(begins + 2);
-}
-
 }  // namespace
 
 Json parse_body(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) throw RequestError("invalid_json", "", cat("the body has more than ", kMaxDepth, " levels"));
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-      const std::string name = parsed.get<std::string>();
-      throw RequestError("invalid_json", name, cat("the key '", printable(name), "' stands twice in one object"));
-    }
-    return true;
-  };
   try {
-    Json body = Json::parse(text, check);
+    Json body = JsonBuilder<Json>::build(text, kMaxJsonDepth);
     if (!body.is_object()) throw RequestError("invalid_json", "", "the body is not a JSON object");
     return body;
-  } catch (const Json::exception& error) {
-    throw RequestError("invalid_json", "", cat("the body is not JSON: ", printable(place_of(error))));
+  } catch (const JsonFault& fault) {
+    switch (fault.kind) {
+      case JsonFault::Kind::kKeyTwice:
+        throw RequestError("invalid_json", fault.what,
+                           cat("the key '", printable(fault.what), "' stands twice in one object"));
+      case JsonFault::Kind::kTooDeep:
+        throw RequestError("invalid_json", "", cat("the body has more than ", kMaxJsonDepth, " levels"));
+      case JsonFault::Kind::kSyntax:
+        break;
+    }
+    // The library's text is "[json.exception...] parse error at line 1, column 5: <what>".
+    const size_t begins = fault.what.find("] ");
+    const std::string what = begins == std::string::npos ? fault.what : fault.what.substr(begins + 2);
+    throw RequestError("invalid_json", "", cat("the body is not JSON: ", printable(what)));
   }
 }
 
