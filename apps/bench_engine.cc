@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/isa.h"
 #include "base/options_command_line.h"
+#include "engine/load_figures.h"
 #include "sample/philox.h"
 
 namespace headrace {
@@ -113,12 +114,6 @@ Rates measure_together(Model& model, const EngineBenchSettings& s, bool structur
   return {.decode = tokens / elapsed, .busy = (model.figures().step_seconds - computed_before) / elapsed};
 }
 
-double percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  return values[std::min(values.size() - 1, static_cast<size_t>(share * static_cast<double>(values.size())))];
-}
-
 /// Times of the tokens of 16 sequences, while a prompt of `beside` tokens is read (0: none); `read` gets its time.
 std::vector<std::vector<Time>> run_streams(Model& model, const EngineBenchSettings& s, int32_t beside, double& read) {
   constexpr int32_t kStreams = 16, kTokens = 512;
@@ -144,20 +139,18 @@ void measure_beside(Model& model, const EngineBenchSettings& s) {
     for (const std::vector<Time>& stream : times) {
       for (size_t i = 1; i < stream.size(); ++i) gaps.push_back(seconds_between(stream[i - 1], stream[i]));
     }
-    return gaps;
+    return spread_of(std::move(gaps));
   };
-  const std::vector<double> alone = gaps_of(run_streams(model, s, 0, read));
-  const std::vector<double> beside = gaps_of(run_streams(model, s, s.beside, read));
-  const double solo = percentile(alone, 0.5);
-  fmt::print("\n| 16 streams | gaps | P50 | P99 | most |\n|---|---:|---:|---:|---:|\n");
-  const auto row = [](const std::string& what, const std::vector<double>& gaps) {
-    fmt::print("| {} | {} | {:.1f} ms | {:.1f} ms | {:.1f} ms |\n", what, gaps.size(), percentile(gaps, 0.5) * 1e3,
-               percentile(gaps, 0.99) * 1e3, percentile(gaps, 1) * 1e3);
+  const Spread alone = gaps_of(run_streams(model, s, 0, read));
+  const Spread beside = gaps_of(run_streams(model, s, s.beside, read));
+  fmt::print("\n| 16 streams | P50 | P99 | most |\n|---|---:|---:|---:|\n");
+  const auto row = [](const std::string& what, const Spread& gaps) {
+    fmt::print("| {} | {:.1f} ms | {:.1f} ms | {:.1f} ms |\n", what, gaps.median * 1e3, gaps.p99 * 1e3, gaps.max * 1e3);
   };
   row("alone", alone);
   row(fmt::format("beside a prompt of {} tokens, read in {:.2f} s", s.beside, read), beside);
-  fmt::print("\nP99 beside the prompt: {:.2f} x the median alone, {:+.1f} ms\n", percentile(beside, 0.99) / solo,
-             (percentile(beside, 0.99) - solo) * 1e3);
+  fmt::print("\nP99 beside the prompt: {:.2f} x the median alone, {:+.1f} ms\n", beside.p99 / alone.median,
+             (beside.p99 - alone.median) * 1e3);
 }
 
 }  // namespace

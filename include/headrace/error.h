@@ -32,4 +32,16 @@ class Error : public std::exception {
   std::string message_;
 };
 
+/// A parameter of a request that is out of its range or that nobody can follow; the message says what is expected.
+class ParameterError : public Error {
+ public:
+  ParameterError(std::string parameter, std::string message)
+      : Error(ErrorCode::kInvalidArgument, std::move(message)), parameter_(std::move(parameter)) {}
+  /// "temperature", "prompt", "structured_output"
+  [[nodiscard]] const std::string& parameter() const noexcept { return parameter_; }
+
+ private:
+  std::string parameter_;
+};
+
 }  // namespace headrace

@@ -41,7 +41,7 @@ GrammarMatcher RequestReader::compile(const StructuredOutput& output) {
   try {
     return factory_->compile(output);
   } catch (const Error& error) {
-    throw Error(error.code(), cat("structured_output: ", error.message()));
+    throw ParameterError("structured_output", cat("structured_output: ", error.message()));
   }
 }
 

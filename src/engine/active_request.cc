@@ -10,11 +10,6 @@ double seconds_since(ActiveRequest::Time start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-template <class T>
-void append(std::vector<T>& to, std::vector<T>& from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
 }  // namespace
 
 ActiveRequest::ActiveRequest(RequestId id, GenerationInput input, EventSink sink)
@@ -51,16 +46,7 @@ void ActiveRequest::add_prompt_logprobs(TokenLogprobs logprobs) { prompt_logprob
 
 void ActiveRequest::emit(GenerationEvent event) {
   if (!picks_best()) return send(std::move(event));
-  kept_.resize(parts_.size());
-  GenerationEvent& kept = kept_[static_cast<size_t>(event.choice)];
-  kept.choice = event.choice;
-  kept.text += event.text;
-  append(kept.tokens, event.tokens);
-  append(kept.logprobs, event.logprobs);
-  if (event.finish_reason) {
-    kept.finish_reason = event.finish_reason;
-    kept.stop_cause = std::move(event.stop_cause);
-  }
+  add_event(std::move(event), kept_);
   if (finished()) emit_best();
 }
 
@@ -76,10 +62,14 @@ void ActiveRequest::emit_best() {
   // Fewer where the request ended before its choices forked.
   const size_t n = std::min(static_cast<size_t>(input_.sampling.n), order.size());
   for (size_t place = 0; place < n; ++place) {
-    GenerationEvent event = std::move(kept_[order[place]]);
-    event.choice = static_cast<int32_t>(place);
-    event.last = place + 1 == n;
-    send(std::move(event));
+    Choice& choice = kept_.choices[order[place]];
+    send({.choice = static_cast<int32_t>(place),
+          .text = std::move(choice.text),
+          .tokens = std::move(choice.tokens),
+          .logprobs = std::move(choice.logprobs),
+          .finish_reason = choice.reason,
+          .stop_cause = std::move(choice.stop_cause),
+          .last = place + 1 == n});
   }
 }
 

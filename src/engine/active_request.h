@@ -86,7 +86,7 @@ class ActiveRequest {
   bool begun_ = false, left_queue_ = false;
   std::vector<Part> parts_;
   std::vector<TokenLogprobs> prompt_logprobs_;
-  std::vector<GenerationEvent> kept_;  // of each choice, where the best are picked
+  Answer kept_;  // of all choices, where the best are picked
 };
 
 }  // namespace headrace

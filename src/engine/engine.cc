@@ -136,17 +136,21 @@ void Engine::restart() {
   scheduler_->restart(epoch_);
 }
 
+void Engine::check_prompt(std::span<const TokenId> tokens) const {
+  if (tokens.empty()) throw ParameterError("prompt", "the prompt is empty: at least one token is needed");
+  for (const TokenId token : tokens) {
+    if (token < 0 || token >= spec_.vocab_size) {
+      throw ParameterError("prompt", cat("token ", token, " is not in the vocabulary of ", spec_.vocab_size));
+    }
+  }
+}
+
 std::optional<SequenceId> Engine::start(std::vector<TokenId> tokens, int32_t max_len, int32_t output_from) {
-  if (tokens.empty()) throw Error(ErrorCode::kInvalidArgument, "the prompt is empty: at least one token is needed");
   if (max_len > max_model_len_ || static_cast<size_t>(max_len) < tokens.size()) {
     throw Error(ErrorCode::kInvalidArgument, cat("the prompt has ", tokens.size(), " tokens and may grow to ", max_len,
                                                  "; a sequence has at most ", max_model_len_));
   }
-  for (const TokenId token : tokens) {
-    if (token < 0 || token >= spec_.vocab_size) {
-      throw Error(ErrorCode::kInvalidArgument, cat("token ", token, " is not in the vocabulary of ", spec_.vocab_size));
-    }
-  }
+  check_prompt(tokens);
   const SequenceId id{next_sequence_++};
   SequenceSpec spec{.tokens = std::move(tokens), .max_len = max_len, .output_from = output_from};
   if (scheduler_->add(id, std::move(spec)) != Admit::kYes) return std::nullopt;

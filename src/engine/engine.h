@@ -69,6 +69,8 @@ class Engine {
   /// Tokens of one sequence that the cache has room for.
   [[nodiscard]] int64_t kv_tokens() const noexcept { return kv_tokens_; }
 
+  /// Throws ParameterError for a prompt without tokens, or with one outside the vocabulary.
+  void check_prompt(std::span<const TokenId> tokens) const;
   /// A sequence of `tokens` (not empty, each in the vocabulary) that may grow to `max_len` <= max_model_len() tokens;
   /// logits come back for positions from `output_from` on. nullopt when it could not fit into the cache. Throws
   /// Error(kInvalidArgument).

@@ -48,15 +48,9 @@ Generator::~Generator() {
 
 RequestId Generator::submit(GenerationInput input, EventSink sink) {
   const auto prompt = static_cast<int64_t>(input.prompt.size());
-  if (prompt == 0) throw Error(ErrorCode::kInvalidArgument, "the prompt is empty: at least one token is needed");
   const int64_t limit = engine_.max_model_len() - (input.score_only ? 0 : 1);
   if (prompt > limit) throw ContextLengthError(prompt, engine_.max_model_len());
-  for (const TokenId token : input.prompt) {
-    if (token < 0 || token >= engine_.spec().vocab_size) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  cat("token ", token, " is not in the vocabulary of ", engine_.spec().vocab_size));
-    }
-  }
+  engine_.check_prompt(input.prompt);
   const std::lock_guard lock(mutex_);
   if (queued_requests_ >= limits_.max_requests ||
       (queued_requests_ > 0 && queued_tokens_ + prompt > limits_.max_tokens)) {
@@ -203,8 +197,7 @@ void Generator::prepare_rows(const StepPlan& plan) {
       leave_queue(request);
     }
     SamplingState& state = found->second.continuation->state();
-    const bool has_grammar = !std::holds_alternative<std::monostate>(state.params().structured_output);
-    if (row.num_outputs > 0 && has_grammar && has_spare_cpu_) preparation_.add(state);
+    if (row.num_outputs > 0 && state.has_grammar() && has_spare_cpu_) preparation_.add(state);
   }
 }
 

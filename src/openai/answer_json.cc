@@ -26,16 +26,6 @@ std::string token_name(int32_t token, const TokenNames& names) {
   return name;
 }
 
-/// The field that a message of the engine is about: those begin with its name.
-std::string field_of(const std::string& message) {
-  static constexpr std::string_view kFields[] = {
-      "stop_token_ids", "allowed_token_ids", "logit_bias",      "bad_words", "max_tokens", "min_tokens",
-      "stop",           "logprobs",          "prompt_logprobs", "n",         "best_of"};
-  const std::string name = message.substr(0, message.find_first_of(":, ["));
-  if (std::ranges::find(kFields, name) != std::end(kFields)) return name;
-  return message.starts_with("the prompt") || message.starts_with("token ") ? "prompt" : "";
-}
-
 Json bytes_json(const std::string& bytes) {
   Json list = Json::array();
   for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
@@ -212,13 +202,10 @@ ErrorAnswer error_answer(const Error& error) {
       break;
   }
   code = kind.code;
-  if (kind.status == 400) {
-    const std::string field = field_of(error.message());
-    if (!field.empty()) param = field;
-    if (error.message().starts_with("structured_output: ")) {
-      code = "invalid_schema";
-      param = "structured_outputs";
-    }
+  if (const auto* parameter = dynamic_cast<const ParameterError*>(&error)) {
+    const bool is_schema = parameter->parameter() == "structured_output";
+    if (is_schema) code = "invalid_schema";
+    param = is_schema ? "structured_outputs" : parameter->parameter();  // as the field is called
   }
   if (const auto* request = dynamic_cast<const RequestError*>(&error)) {
     code = request->openai_code();

@@ -66,9 +66,9 @@ TEST(Answers, ErrorsCarryStatusTypeAndCode) {
   EXPECT_EQ(context.body["error"]["n_prompt_tokens"], 300);
   const ErrorAnswer field = error_answer(RequestError("invalid_value", "n", "n: found 0"));
   EXPECT_EQ(field.body["error"]["param"], "n");
-  const ErrorAnswer tokens = error_answer(Error(ErrorCode::kInvalidArgument, "token 9 is not in the vocabulary of 5"));
+  const ErrorAnswer tokens = error_answer(ParameterError("prompt", "token 9 is not in the vocabulary of 5"));
   EXPECT_EQ(tokens.body["error"]["param"], "prompt");
-  const ErrorAnswer schema = error_answer(Error(ErrorCode::kInvalidArgument, "structured_output: no"));
+  const ErrorAnswer schema = error_answer(ParameterError("structured_output", "structured_output: no"));
   EXPECT_EQ(schema.body["error"]["code"], "invalid_schema");
   EXPECT_EQ(error_answer(Error(ErrorCode::kUnavailable, "x")).status, 503);
   EXPECT_EQ(error_answer(Error(ErrorCode::kInternal, "x")).body["error"]["type"], "server_error");

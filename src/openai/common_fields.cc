@@ -18,15 +18,6 @@ void read_stream_options(const Fields& body, CommonFields& common) {
   common.continuous_usage = fields.boolean("continuous_usage_stats").value_or(false);
 }
 
-/// The ranges of sampling parameters are the engine's; its messages begin with the parameter's name.
-void check_sampling(const SamplingParams& params) {
-  try {
-    check_sampling_params(params);
-  } catch (const Error& error) {
-    throw RequestError("invalid_value", error.message().substr(0, error.message().find(':')), error.message());
-  }
-}
-
 }  // namespace
 
 CommonFields read_common(const Fields& body, const SamplingParams& defaults, const RequestLimits& limits,
@@ -61,7 +52,6 @@ CommonFields read_common(const Fields& body, const SamplingParams& defaults, con
   if (const auto n = body.integer("truncate_prompt_tokens", 1, kMaxInt)) {
     common.truncate_prompt_tokens = static_cast<int32_t>(*n);
   }
-  check_sampling(common.sampling);
   return common;
 }
 

@@ -65,10 +65,9 @@ PendingAnswer::PendingAnswer(AnswerHead head, const ChatRequest& chat, const Mod
       names_(token_names(model, chat.common)),
       common_(chat.common),
       is_chat_(true),
-      logprobs_(chat.common.sampling.logprobs.has_value()) {
+      answers_(1) {
   requests_.push_back(to_request(chat, model));
-  prompts_.push_back(std::get<std::vector<int32_t>>(requests_[0].input));
-  answers_.resize(1);
+  keep_prompts();
 }
 
 PendingAnswer::PendingAnswer(AnswerHead head, const CompletionRequest& completion, const Model& model)
@@ -76,18 +75,21 @@ PendingAnswer::PendingAnswer(AnswerHead head, const CompletionRequest& completio
       names_(token_names(model, completion.common)),
       common_(completion.common),
       is_chat_(false),
-      logprobs_(completion.common.sampling.logprobs.has_value()),
-      echo_(completion.echo),
       requests_(to_requests(completion, model)),
       echoed_(requests_.size()),
       answers_(requests_.size()) {
-  for (const Request& request : requests_) prompts_.push_back(std::get<std::vector<int32_t>>(request.input));
-  for (size_t i = 0; echo_ && i < requests_.size(); ++i) {
+  keep_prompts();
+  for (size_t i = 0; completion.echo && i < requests_.size(); ++i) {
     const auto& tokens = std::get<std::vector<int32_t>>(requests_[i].input);
     const auto* text = std::get_if<std::string>(&completion.prompts[i]);
     echoed_[i] = {.text = text != nullptr ? *text : model.detokenize(tokens, false),
-                  .tokens = logprobs_ ? tokens : std::vector<int32_t>{}};
+                  .tokens = wants_logprobs() ? tokens : std::vector<int32_t>{}};
   }
+}
+
+void PendingAnswer::keep_prompts() {
+  if (!common_.return_token_ids) return;
+  for (const Request& request : requests_) prompts_.push_back(std::get<std::vector<int32_t>>(request.input));
 }
 
 bool PendingAnswer::add(size_t index, GenerationEvent event) {
@@ -116,14 +118,14 @@ void PendingAnswer::add_extensions(Json& choice, Json& prompt_holder, const Answ
 ErrorAnswer PendingAnswer::body() const {
   if (error_) return *error_;
   if (is_chat_) {
-    Json body = chat_answer_json(head_, answers_[0], logprobs_, names_);
+    Json body = chat_answer_json(head_, answers_[0], wants_logprobs(), names_);
     for (size_t c = 0; c < answers_[0].choices.size(); ++c) add_extensions(body["choices"][c], body, answers_[0], 0, c);
     return {200, std::move(body)};
   }
   Json choices = Json::array();
   for (size_t i = 0; i < answers_.size(); ++i) {
     const auto first = static_cast<int32_t>(choices.size());
-    Json own = completion_choices_json(answers_[i], first, echoed_[i], logprobs_, names_);
+    Json own = completion_choices_json(answers_[i], first, echoed_[i], wants_logprobs(), names_);
     for (size_t c = 0; c < own.size(); ++c) {
       add_extensions(own[c], own[c], answers_[i], i, c);
       choices.push_back(std::move(own[c]));

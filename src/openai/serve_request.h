@@ -31,16 +31,17 @@ class PendingAnswer {
   [[nodiscard]] ErrorAnswer body() const;
 
  private:
-  AnswerHead head_;
-  TokenNames names_;
+  void keep_prompts();
   void add_extensions(Json& choice, Json& prompt_holder, const Answer& answer, size_t request, size_t index) const;
 
+  [[nodiscard]] bool wants_logprobs() const noexcept { return common_.sampling.logprobs.has_value(); }
+
+  AnswerHead head_;
+  TokenNames names_;
   CommonFields common_;
   bool is_chat_;
-  bool logprobs_;
-  bool echo_ = false;
   std::vector<Request> requests_;
-  std::vector<std::vector<int32_t>> prompts_;  // their tokens, where they are to be told
+  std::vector<std::vector<int32_t>> prompts_;  // their tokens, with return_token_ids
   std::vector<EchoedPrompt> echoed_;
   std::vector<Answer> answers_;
   size_t ended_ = 0;

@@ -82,38 +82,48 @@ std::vector<Option> request_options(SamplingParams& params, int32_t& logprobs, i
   };
 }
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kInvalidArgument, message); }
+[[noreturn]] void refuse(std::string_view parameter, const std::string& what) {
+  throw ParameterError(std::string(parameter), cat(parameter, ": ", what));
+}
+
+void check_row(const Option& option) {
+  const std::string name = option_key(option);
+  try {
+    check_option(option, name);
+  } catch (const Error& error) {
+    throw ParameterError(name, error.message());
+  }
+}
 
 }  // namespace
 
 void check_sampling_params(const SamplingParams& params) {
   SamplingParams copy = params;  // the rows want something that they could write to
   int32_t logprobs = params.logprobs.value_or(0), prompt_logprobs = params.prompt_logprobs.value_or(0);
-  for (const Option& option : sampling_options(copy)) check_option(option, option_key(option));
-  for (const Option& option : request_options(copy, logprobs, prompt_logprobs))
-    check_option(option, option_key(option));
+  for (const Option& option : sampling_options(copy)) check_row(option);
+  for (const Option& option : request_options(copy, logprobs, prompt_logprobs)) check_row(option);
   for (const std::string& stop : params.stop) {
-    if (stop.empty()) refuse("stop: an empty text would end every answer at once");
+    if (stop.empty()) refuse("stop", "an empty text would end every answer at once");
   }
   for (const auto& [token, bias] : params.logit_bias) {
     if (!(bias >= -100 && bias <= 100))
-      refuse(cat("logit_bias: ", bias, " for token ", token, " is not from -100 to 100"));
+      refuse("logit_bias", cat(bias, " for token ", token, " is not from -100 to 100"));
   }
   for (const std::vector<int32_t>& word : params.bad_words) {
-    if (word.empty()) refuse("bad_words: a word of no tokens");
+    if (word.empty()) refuse("bad_words", "a word of no tokens");
   }
   if (params.best_of != 0 && params.best_of < params.n) {
-    refuse(cat("best_of: ", params.best_of, " is less than n, ", params.n));
+    refuse("best_of", cat(params.best_of, " is less than n, ", params.n));
   }
   if (params.max_tokens != 0 && params.min_tokens > params.max_tokens) {
-    refuse(cat("min_tokens: ", params.min_tokens, " is more than max_tokens, ", params.max_tokens));
+    refuse("min_tokens", cat(params.min_tokens, " is more than max_tokens, ", params.max_tokens));
   }
 }
 
 void check_sampling_tokens(const SamplingParams& params, int32_t vocab_size) {
   const auto check = [&](std::string_view name, int32_t token) {
     if (token < 0 || token >= vocab_size) {
-      refuse(cat(name, ": token ", token, " is not in the vocabulary of ", vocab_size, " tokens"));
+      refuse(name, cat("token ", token, " is not in the vocabulary of ", vocab_size, " tokens"));
     }
   };
   for (const auto& [token, bias] : params.logit_bias) check("logit_bias", token);

@@ -46,6 +46,7 @@ class SamplingState {
   /// A token of the answer.
   void accept(TokenId token);
 
+  [[nodiscard]] bool has_grammar() const noexcept { return grammar_ != nullptr; }
   [[nodiscard]] bool has_processors() const noexcept;
   /// Grammar, allowed tokens, bad words, min_tokens, bias, penalties, and those that were added: vLLM's order.
   void apply(std::span<float> logits);

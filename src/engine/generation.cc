@@ -14,6 +14,13 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 
 }  // namespace
 
+ContextLengthError::ContextLengthError(int64_t prompt_tokens, int64_t max_model_len)
+    : Error(ErrorCode::kInvalidArgument,
+            cat("the prompt has ", prompt_tokens, " tokens, which leaves no room for an answer in ", max_model_len,
+                " (--max-model-len)")),
+      prompt_tokens_(prompt_tokens),
+      max_model_len_(max_model_len) {}
+
 std::string_view finish_reason_name(FinishReason reason) noexcept {
   switch (reason) {
     case FinishReason::kStop:
