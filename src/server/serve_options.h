@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "openai/sampling_fields.h"
+#include "server/http_server.h"
+
+namespace headrace::server {
+
+/// What an operator sets; the rows are in apps/serve_flags.cc.
+struct ServeOptions {
+  HttpOptions http = {};
+  std::vector<std::string> served_model_names = {};  ///< the first one is shown in answers; empty: the model's own
+  openai::RequestLimits limits = {};
+
+  std::string api_key_file = {};  ///< empty: no key is asked for
+  std::string metrics_token_file = {};
+  std::vector<std::string> allowed_origins = {};  ///< CORS; empty: none
+
+  bool trust_request_chat_template = false;  ///< requests may bring a template of their own
+  bool merge_system_messages = false;     ///< a template that refuses system messages further on gets one at the front
+  std::string tool_call_parser = "auto";  ///< "hermes", "llama3", "mistral"; auto: by the model's template
+  std::string reasoning_parser = "auto";  ///< "deepseek_r1", "qwen3", "none"; auto: by the model's template
+
+  double queue_timeout_seconds = 0;    ///< a request that has not begun by then gets 504; 0: none
+  double request_timeout_seconds = 0;  ///< one that has not ended by then; 0: none
+  double drain_timeout_seconds = 300;  ///< after SIGTERM, requests that still run are cut after this time
+
+  std::vector<std::string> metrics_compat = {"vllm"};  ///< further names of metrics: "vllm", "sglang", "llamacpp"
+  std::string log_format = "text";                     ///< "text" or "json"
+  bool log_requests = true;                            ///< one line for each request
+  std::string otlp_traces_endpoint = {};               ///< "http://HOST:PORT/v1/traces"; empty: no traces
+};
+
+}  // namespace headrace::server
