@@ -14,7 +14,7 @@ struct ServerContext;
 enum class Access {
   kOpen,     ///< anyone
   kUser,     ///< any key
-  kMetrics,  ///< an admin's key, or the metrics token
+  kMetrics,  ///< an admin's key, or one for metrics
   kAdmin,    ///< an admin's key
 };
 

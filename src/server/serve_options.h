@@ -13,10 +13,11 @@ namespace headrace::server {
 struct ServeOptions {
   HttpOptions http = {};
   std::vector<std::string> served_model_names = {};  ///< the first one is shown in answers; empty: the model's own
+  std::string version = {};                          ///< of this program
+  std::string numerics = {};                         ///< of the model, for the fingerprint
   openai::RequestLimits limits = {};
 
-  std::string api_key_file = {};  ///< empty: no key is asked for
-  std::string metrics_token_file = {};
+  std::string api_key_file = {};                  ///< empty: no key is asked for
   std::vector<std::string> allowed_origins = {};  ///< CORS; empty: none
 
   bool trust_request_chat_template = false;  ///< requests may bring a template of their own

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/event_relay.h"
 #include "server/key_ring.h"
@@ -12,22 +15,29 @@
 
 namespace headrace::server {
 
-/// What endpoints share. Lives as long as the server.
+/// What endpoints share. Lives as long as the server. Threading: every function from any thread.
 struct ServerContext {
+  /// Loads the keys. `post`: runs a job on an I/O thread. Throws Error.
+  ServerContext(const ServeOptions& serve_options, std::function<void(std::function<void()>)> post);
+
+  /// The model, where the route needs one: it is there.
+  [[nodiscard]] Model& model() const { return *state.model(); }
+  /// The names that the model is served by; the first one is in all answers. Empty until one is known.
+  [[nodiscard]] std::vector<std::string> model_names() const;
+  [[nodiscard]] std::string model_name() const;
+  /// Throws StatusError 404 `model_not_found`, with the names that there are, for another one.
+  void check_model_name(std::string_view name) const;
+  /// Of build, model and numerics, in every answer: equal ones give equal answers.
+  [[nodiscard]] std::string fingerprint() const;
+
   const ServeOptions& options;
+  const std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   ServerState state;
   KeyRing keys;
   Metrics metrics;
   RequestLog log;
   std::unique_ptr<TraceExporter> traces;  ///< nullptr: none are sent
   EventRelay relay;
-  std::string fingerprint;  ///< of build and model, in every answer
-  std::chrono::system_clock::time_point started;
-
-  /// The model, where the route needs one: it is there.
-  [[nodiscard]] Model& model() const { return *state.model(); }
-  /// The name that answers show.
-  [[nodiscard]] const std::string& model_name() const;
 };
 
 }  // namespace headrace::server

@@ -1,0 +1,171 @@
+#include "server/router.h"
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+
+#include "server/error_reply.h"
+
+namespace headrace::server {
+namespace {
+
+constexpr double kRetrySeconds = 5;  // of a model that loads, or a server that drains and will be replaced
+
+/// What a client may choose as its request's id: it comes back in a header and in log lines.
+bool is_request_id(std::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127 && c != '"' && c != '\\'; });
+}
+
+std::string new_request_id() {
+  unsigned char bytes[12];
+  if (RAND_bytes(bytes, sizeof bytes) != 1) throw Error(ErrorCode::kInternal, "no random numbers from the system");
+  return fmt::format("req-{:02x}", fmt::join(bytes, ""));
+}
+
+/// Adds headers to the answer on its way.
+class HeadedResponder final : public Responder {
+ public:
+  HeadedResponder(std::shared_ptr<Responder> inner, std::vector<Header> headers)
+      : inner_(std::move(inner)), headers_(std::move(headers)) {}
+
+  void send(HttpReply reply) override { inner_->send(with_headers(std::move(reply))); }
+  void begin(HttpReply head) override { inner_->begin(with_headers(std::move(head))); }
+  bool write(std::string_view bytes) override { return inner_->write(bytes); }
+  void finish() override { inner_->finish(); }
+  void abort() override { inner_->abort(); }
+  void on_gone(std::function<void()> callback) override { inner_->on_gone(std::move(callback)); }
+
+ private:
+  HttpReply with_headers(HttpReply reply) const {
+    reply.headers.insert(reply.headers.end(), headers_.begin(), headers_.end());
+    return reply;
+  }
+
+  std::shared_ptr<Responder> inner_;
+  std::vector<Header> headers_;
+};
+
+std::vector<Header> common_headers(const Exchange& exchange, const ServeOptions& options) {
+  std::vector<Header> headers{{"x-request-id", exchange.request_id}};
+  const std::string_view origin = exchange.request.header("origin");
+  const auto& allowed = options.allowed_origins;
+  if (!origin.empty() && std::find(allowed.begin(), allowed.end(), origin) != allowed.end()) {
+    headers.push_back({"Access-Control-Allow-Origin", std::string(origin)});
+    headers.push_back({"Access-Control-Expose-Headers", "x-request-id, Retry-After"});
+    headers.push_back({"Vary", "Origin"});
+  }
+  return headers;
+}
+
+bool is_preflight(const Exchange& exchange, const ServeOptions& options) {
+  return exchange.request.method == "OPTIONS" && !options.allowed_origins.empty() &&
+         !exchange.request.header("access-control-request-method").empty();
+}
+
+HttpReply preflight_reply() {
+  return {.status = 204,
+          .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
+                      {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Request-Id"},
+                      {"Access-Control-Max-Age", "600"}}};
+}
+
+/// The route for path and method. Throws 405 where only other methods are taken; nullptr where there is none at all.
+const Route* find_route(const HttpRequest& request) {
+  const std::string_view method = request.method == "HEAD" ? std::string_view("GET") : request.method;
+  std::string allowed;
+  for (const Route& route : all_routes()) {
+    if (!path_fits(route.path, request.path)) continue;
+    if (route.method == method) return &route;
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", route.method);
+  }
+  if (!allowed.empty()) throw method_not_allowed(allowed);
+  return nullptr;
+}
+
+void check_content_type(const HttpRequest& request) {
+  if (request.method != "POST" || request.body.empty()) return;
+  const std::string_view type = request.header("content-type");
+  if (type.empty() || type.find("json") != std::string_view::npos) return;
+  throw StatusError({.status = 415, .type = "invalid_request_error", .code = "unsupported_media_type"},
+                    fmt::format("Content-Type: found {}, expected application/json", type));
+}
+
+void check_phase(const ServerState& state) {
+  switch (state.phase()) {
+    case Phase::kReady:
+      return;
+    case Phase::kLoading:
+      throw unavailable("loading", kRetrySeconds,
+                        fmt::format("the model is being loaded: {:.0f} %", 100 * state.load_progress()));
+    case Phase::kDraining:
+      throw unavailable("draining", kRetrySeconds, "the server is going away and takes no new requests");
+    case Phase::kFailed:
+      throw unavailable("overloaded", kRetrySeconds, "the model is not there: see the server's log");
+  }
+}
+
+}  // namespace
+
+bool path_fits(std::string_view pattern, std::string_view path) noexcept {
+  if (!pattern.ends_with("/*")) return pattern == path;
+  pattern.remove_suffix(1);
+  return path.size() > pattern.size() && path.starts_with(pattern);
+}
+
+void Router::handle(HttpRequest&& request, std::shared_ptr<Responder> responder) noexcept {
+  Exchange exchange{.request = std::move(request), .responder = responder, .request_id = {}, .caller = {}};
+  // The endpoint may take the exchange along; what the log and a late error need stays here.
+  const std::string method = exchange.request.method, path = exchange.request.path;
+  const auto arrived = exchange.request.arrived;
+  std::string id, caller;
+  try {
+    const std::string_view wanted = exchange.request.header("x-request-id");
+    exchange.request_id = id = is_request_id(wanted) ? std::string(wanted) : new_request_id();
+    responder = exchange.responder =
+        std::make_shared<HeadedResponder>(std::move(responder), common_headers(exchange, server_.options));
+    dispatch(exchange);
+  } catch (const std::exception& error) {
+    HttpReply reply = error_reply(error);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - arrived;
+    server_.log.plain_request(id, exchange.caller.name, method, path, reply.status, taken.count());
+    responder->send(std::move(reply));
+  }
+}
+
+void Router::dispatch(Exchange& exchange) {
+  const HttpRequest& request = exchange.request;
+  if (is_preflight(exchange, server_.options)) return exchange.responder->send(preflight_reply());
+
+  const std::optional<Caller> caller = server_.keys.identify(request);
+  if (caller) exchange.caller = *caller;
+  const Route* route = nullptr;
+  try {
+    route = find_route(request);
+  } catch (const StatusError&) {
+    if (caller) throw;  // without a key nobody learns what is here
+  }
+  if (!caller && (route == nullptr || route->access != Access::kOpen)) throw unauthorized();
+  if (route == nullptr) {
+    throw StatusError({.status = 404, .type = "not_found_error", .code = "not_found"},
+                      fmt::format("no such path: {} {}", request.method, request.path));
+  }
+  if (caller && !caller->is_admin && route->access >= Access::kMetrics) {
+    throw StatusError({.status = 403, .type = "permission_error", .code = "admin_only"},
+                      "this path is for keys marked 'admin'");
+  }
+  check_content_type(request);
+  if (route->needs_model) check_phase(server_.state);
+
+  if (const auto* streaming = std::get_if<StreamingEndpoint>(&route->endpoint)) {
+    return (*streaming)(std::move(exchange), server_);
+  }
+  HttpReply reply = std::get<PlainEndpoint>(route->endpoint)(exchange, server_);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - request.arrived;
+  server_.log.plain_request(exchange.request_id, exchange.caller.name, request.method, request.path, reply.status,
+                            taken.count());
+  exchange.responder->send(std::move(reply));
+}
+
+}  // namespace headrace::server

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "server/route.h"
+#include "server/server_context.h"
+
+namespace headrace::server {
+
+/// Brings each request to its route: looks for the key, refuses what may not or cannot be served now, gives every
+/// answer its x-request-id. What is not in the table of routes is refused, for want of a key first.
+class Router {
+ public:
+  explicit Router(ServerContext& server) : server_(server) {}
+  /// Answers, now or later. Any thread; does not throw.
+  void handle(HttpRequest&& request, std::shared_ptr<Responder> responder) noexcept;
+
+ private:
+  void dispatch(Exchange& exchange);
+
+  ServerContext& server_;
+};
+
+/// Whether `pattern` of a route fits a path; "/v1/models/*" fits "/v1/models/a/b" and not "/v1/models/".
+[[nodiscard]] bool path_fits(std::string_view pattern, std::string_view path) noexcept;
+
+}  // namespace headrace::server

@@ -1,0 +1,46 @@
+#include "server/server_context.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "base/build_id.h"
+#include "server/error_reply.h"
+
+namespace headrace::server {
+
+ServerContext::ServerContext(const ServeOptions& serve_options, std::function<void(std::function<void()>)> post)
+    : options(serve_options),
+      keys(options.api_key_file.empty() ? KeyRing() : KeyRing::load(options.api_key_file)),
+      metrics(options.metrics_compat),
+      log(options.log_format == "json" ? RequestLog::Format::kJson : RequestLog::Format::kText, options.log_requests),
+      traces(options.otlp_traces_endpoint.empty() ? nullptr
+                                                  : std::make_unique<TraceExporter>(options.otlp_traces_endpoint)),
+      relay(std::move(post)) {}
+
+std::vector<std::string> ServerContext::model_names() const {
+  if (!options.served_model_names.empty()) return options.served_model_names;
+  const Model* model = state.model();
+  return model == nullptr ? std::vector<std::string>() : std::vector<std::string>{model->name()};
+}
+
+std::string ServerContext::model_name() const {
+  if (!options.served_model_names.empty()) return options.served_model_names.front();
+  const Model* model = state.model();
+  return model == nullptr ? std::string() : model->name();
+}
+
+void ServerContext::check_model_name(std::string_view name) const {
+  const std::vector<std::string> names = model_names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw StatusError({.status = 404, .type = "not_found_error", .code = "model_not_found", .param = "model"},
+                    fmt::format("model: found '{}', served is {}", name.substr(0, 200), fmt::join(names, ", ")));
+}
+
+std::string ServerContext::fingerprint() const {
+  const std::string what = fmt::format("{} {} {}", build_id(), options.numerics, model_name());
+  return fmt::format("fp_{:016x}", XXH3_64bits(what.data(), what.size()));
+}
+
+}  // namespace headrace::server
