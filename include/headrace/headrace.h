@@ -90,7 +90,9 @@ class Model {
   /// The bytes of text that a token adds; a special token's are its name.
   [[nodiscard]] std::string token_bytes(int32_t token) const;
 
-  [[nodiscard]] bool has_chat_template() const noexcept;
+  [[nodiscard]] bool has_chat_template() const noexcept { return !chat_template().empty(); }
+  /// The source of the chat template; empty where there is none.
+  [[nodiscard]] const std::string& chat_template() const noexcept;
   /// Longest sequence (prompt and answer) in tokens.
   [[nodiscard]] int32_t max_model_len() const noexcept;
   /// Tokens that the KV cache has room for.

@@ -82,7 +82,8 @@ class Model::Impl {
         tokenizer_(tokenizer_of(files)),
         end_tokens_(end_tokens(files, tokenizer_)),
         defaults_(default_sampling(files)),
-        chat_(chat_prompt_of(files, options)),
+        chat_template_(chat_template_of(files, options)),
+        chat_(chat_prompt()),
         engine_(files, serving_config(options), options.on_progress),
         // A matrix may have more rows than there are tokens; those past the end are padding.
         vocab_size_(std::min(engine_.spec().vocab_size, tokenizer_.vocab_size())),
@@ -134,7 +135,7 @@ class Model::Impl {
   [[nodiscard]] const RequestReader& reader() const noexcept { return reader_; }
   [[nodiscard]] const Engine& engine() const noexcept { return engine_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] bool has_chat_template() const noexcept { return chat_.has_value(); }
+  [[nodiscard]] const std::string& chat_template() const noexcept { return chat_template_; }
   [[nodiscard]] const SamplingParams& default_params() const noexcept { return defaults_; }
   [[nodiscard]] ModelFigures figures() const;
 
@@ -142,16 +143,21 @@ class Model::Impl {
   /// How often a caller that waits for text is called at least.
   static constexpr std::chrono::milliseconds kSinkInterval{50};
 
-  [[nodiscard]] std::optional<ChatPrompt> chat_prompt_of(const ModelFiles& files, const LoadOptions& options) const {
-    if (!options.chat_template.empty()) return ChatPrompt("chat template", options.chat_template, tokenizer_);
-    if (const std::string* source = files.chat_template()) return ChatPrompt(name_, *source, tokenizer_);
-    return std::nullopt;
+  [[nodiscard]] static std::string chat_template_of(const ModelFiles& files, const LoadOptions& options) {
+    if (!options.chat_template.empty()) return options.chat_template;
+    const std::string* source = files.chat_template();
+    return source != nullptr ? *source : std::string();
+  }
+  [[nodiscard]] std::optional<ChatPrompt> chat_prompt() const {
+    if (chat_template_.empty()) return std::nullopt;
+    return ChatPrompt(name_, chat_template_, tokenizer_);
   }
 
   std::string name_;
   Tokenizer tokenizer_;
   std::vector<TokenId> end_tokens_;
   SamplingParams defaults_;
+  std::string chat_template_;
   std::optional<ChatPrompt> chat_;
   Engine engine_;
   int32_t vocab_size_;
@@ -218,7 +224,7 @@ std::string Model::token_bytes(int32_t token) const {
   return std::string(tokenizer.is_special(token) ? tokenizer.token_text(token) : tokenizer.token_bytes(token));
 }
 
-bool Model::has_chat_template() const noexcept { return impl_->has_chat_template(); }
+const std::string& Model::chat_template() const noexcept { return impl_->chat_template(); }
 int32_t Model::max_model_len() const noexcept { return impl_->engine().max_model_len(); }
 int64_t Model::kv_cache_tokens() const noexcept { return impl_->engine().kv_tokens(); }
 const std::string& Model::name() const noexcept { return impl_->name(); }
