@@ -1,12 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "headrace/generation.h"
 #include "server/exchange.h"
+#include "server/outcome.h"
 
 namespace headrace::server {
 
@@ -14,23 +14,13 @@ class Metrics;
 class RequestLog;
 class TraceExporter;
 
-/// How a request ended, as metrics and the log tell it.
-enum class Outcome {
-  kStop,
-  kLength,
-  kToolCalls,
-  kAborted,   ///< the client went, or read too slowly
-  kError,     ///< the engine failed
-  kTimeout,   ///< a deadline passed
-  kRejected,  ///< not taken: bad request, no room in the queue
-};
-
 /// What a generation asks for, as far as metrics tell it.
 struct RequestShape {
   std::string endpoint;  ///< "/v1/chat/completions"
   int32_t choices = 1;   ///< n
   int32_t max_tokens = 0;
   bool stream = false;
+  std::string model = {};  ///< as the request names it
 };
 
 /// Watches one body's generation from its arrival to its end, for metrics, log and traces. One thread at a time.
@@ -44,7 +34,7 @@ class RequestWatch {
 
   /// An event of one of the body's requests (a text completion may have several prompts).
   void event(size_t request, const GenerationEvent& event);
-  /// All has ended, and was answered with this HTTP status.
+  /// All has ended, and was answered with this HTTP status. Only the first call counts.
   void end(Outcome outcome, int status);
 
  private:
