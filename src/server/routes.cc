@@ -8,6 +8,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/ping", Access::kOpen, false, ready},
     {"GET", "/readyz", Access::kOpen, false, ready},
     {"GET", "/health", Access::kOpen, false, ready},
+    {"GET", "/", Access::kUser, false, page},
+    {"GET", "/page/*", Access::kUser, false, page},
     {"GET", "/metrics", Access::kMetrics, false, metrics},
     {"GET", "/version", Access::kUser, false, version},
     {"GET", "/v1/models", Access::kUser, true, list_models},

@@ -18,6 +18,7 @@ void completions(Exchange exchange, ServerContext& server);       ///< POST /v1/
 [[nodiscard]] HttpReply live(const Exchange& exchange, ServerContext& server);     ///< GET /livez, /ping
 [[nodiscard]] HttpReply ready(const Exchange& exchange, ServerContext& server);    ///< GET /readyz, /health
 [[nodiscard]] HttpReply metrics(const Exchange& exchange, ServerContext& server);  ///< GET /metrics
+[[nodiscard]] HttpReply page(const Exchange& exchange, ServerContext& server);     ///< GET /, /page/NAME
 [[nodiscard]] HttpReply version(const Exchange& exchange, ServerContext& server);  ///< GET /version
 
 }  // namespace headrace::server
