@@ -51,11 +51,11 @@ StatusError method_not_allowed(std::string_view allowed) {
                      fmt::format("this path takes {}", allowed));
 }
 
-StatusError unauthorized() {
+StatusError unauthorized(std::string_view challenge) {
   return StatusError({.status = 401,
                       .type = "authentication_error",
                       .code = "invalid_api_key",
-                      .headers = {{"WWW-Authenticate", "Bearer"}}},
+                      .headers = {{"WWW-Authenticate", std::string(challenge)}}},
                      "no key, or one that this server does not know: send 'Authorization: Bearer KEY'");
 }
 

@@ -34,7 +34,7 @@ class StatusError : public Error {
 
 /// The refusals that more than one place gives.
 [[nodiscard]] StatusError method_not_allowed(std::string_view allowed);
-[[nodiscard]] StatusError unauthorized();
+[[nodiscard]] StatusError unauthorized(std::string_view challenge);  ///< the WWW-Authenticate header
 [[nodiscard]] StatusError queue_full(double retry_after_seconds, std::string message);
 [[nodiscard]] StatusError timed_out(std::string message);
 [[nodiscard]] StatusError unavailable(std::string_view code, double retry_after_seconds, std::string message);

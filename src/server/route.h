@@ -30,6 +30,7 @@ struct Route {
   Access access = Access::kUser;
   bool needs_model = false;  ///< 503 `loading` until the model is there, `draining` once it goes away
   std::variant<PlainEndpoint, StreamingEndpoint> endpoint;
+  bool is_page = false;  ///< for browsers, which ask their user for a key
 };
 
 /// All routes; the only place that knows them.

@@ -24,11 +24,14 @@ std::string new_request_id() {
   return fmt::format("req-{:02x}", fmt::join(bytes, ""));
 }
 
-/// Adds headers to the answer on its way.
+/// Adds headers to the answer on its way, and holds the caller's place meanwhile.
 class HeadedResponder final : public Responder {
  public:
   HeadedResponder(std::shared_ptr<Responder> inner, std::vector<Header> headers)
       : inner_(std::move(inner)), headers_(std::move(headers)) {}
+
+  /// The caller's place is taken until the answer is complete and nobody holds this any more.
+  void keep(CallerLimiter::Ticket ticket) { ticket_ = std::move(ticket); }
 
   void send(HttpReply reply) override { inner_->send(with_headers(std::move(reply))); }
   void begin(HttpReply head) override { inner_->begin(with_headers(std::move(head))); }
@@ -45,13 +48,30 @@ class HeadedResponder final : public Responder {
 
   std::shared_ptr<Responder> inner_;
   std::vector<Header> headers_;
+  CallerLimiter::Ticket ticket_;
 };
+
+bool is_allowed_origin(std::string_view origin, const ServeOptions& options) {
+  const auto& allowed = options.allowed_origins;
+  return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
+}
+
+/// A web page elsewhere may send requests that browsers do not ask about first: they are refused before they cost
+/// anything. Our own page comes from the same host.
+void check_origin(const HttpRequest& request, const ServeOptions& options) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty() || is_allowed_origin(origin, options)) return;
+  const size_t host = origin.find("://");
+  if (host != std::string_view::npos && origin.substr(host + 3) == request.header("host")) return;
+  throw StatusError({.status = 403, .type = "permission_error", .code = "origin_not_allowed"},
+                    fmt::format("web pages of {} may not call this server: --allowed-origins names those that may",
+                                origin.substr(0, 200)));
+}
 
 std::vector<Header> common_headers(const Exchange& exchange, const ServeOptions& options) {
   std::vector<Header> headers{{"x-request-id", exchange.request_id}};
   const std::string_view origin = exchange.request.header("origin");
-  const auto& allowed = options.allowed_origins;
-  if (!origin.empty() && std::find(allowed.begin(), allowed.end(), origin) != allowed.end()) {
+  if (!origin.empty() && is_allowed_origin(origin, options)) {
     headers.push_back({"Access-Control-Allow-Origin", std::string(origin)});
     headers.push_back({"Access-Control-Expose-Headers", "x-request-id, Retry-After"});
     headers.push_back({"Vary", "Origin"});
@@ -60,11 +80,11 @@ std::vector<Header> common_headers(const Exchange& exchange, const ServeOptions&
 }
 
 bool is_preflight(const Exchange& exchange, const ServeOptions& options) {
-  return exchange.request.method == "OPTIONS" && !options.allowed_origins.empty() &&
+  return exchange.request.method == "OPTIONS" && is_allowed_origin(exchange.request.header("origin"), options) &&
          !exchange.request.header("access-control-request-method").empty();
 }
 
-HttpReply preflight_reply() {
+HttpReply preflight_reply(const Exchange&, ServerContext&) {
   return {.status = 204,
           .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
                       {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Request-Id"},
@@ -119,13 +139,18 @@ void Router::handle(HttpRequest&& request, std::shared_ptr<Responder> responder)
   // The endpoint may take the exchange along; what the log and a late error need stays here.
   const std::string method = exchange.request.method, path = exchange.request.path;
   const auto arrived = exchange.request.arrived;
-  std::string id, caller;
+  std::string id;
   try {
     const std::string_view wanted = exchange.request.header("x-request-id");
     exchange.request_id = id = is_request_id(wanted) ? std::string(wanted) : new_request_id();
-    responder = exchange.responder =
+    const auto headed =
         std::make_shared<HeadedResponder>(std::move(responder), common_headers(exchange, server_.options));
-    dispatch(exchange);
+    responder = exchange.responder = headed;
+    const Route& route = admit(exchange);
+    if (route.needs_model) {
+      headed->keep(server_.limiter.admit(exchange.caller.name, server_.keys.limits_of(exchange.caller)));
+    }
+    dispatch(route, exchange);
   } catch (const std::exception& error) {
     HttpReply reply = error_reply(error);
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - arrived;
@@ -134,9 +159,11 @@ void Router::handle(HttpRequest&& request, std::shared_ptr<Responder> responder)
   }
 }
 
-void Router::dispatch(Exchange& exchange) {
+const Route& Router::admit(Exchange& exchange) {
   const HttpRequest& request = exchange.request;
-  if (is_preflight(exchange, server_.options)) return exchange.responder->send(preflight_reply());
+  static constexpr Route kPreflight{"OPTIONS", "/*", Access::kOpen, false, preflight_reply};
+  if (is_preflight(exchange, server_.options)) return kPreflight;
+  check_origin(request, server_.options);
 
   const std::optional<Caller> caller = server_.keys.identify(request);
   if (caller) exchange.caller = *caller;
@@ -146,7 +173,9 @@ void Router::dispatch(Exchange& exchange) {
   } catch (const StatusError&) {
     if (caller) throw;  // without a key nobody learns what is here
   }
-  if (!caller && (route == nullptr || route->access != Access::kOpen)) throw unauthorized();
+  if (!caller && (route == nullptr || route->access != Access::kOpen)) {
+    throw unauthorized(route != nullptr && route->is_page ? "Basic realm=\"the password is a key\"" : "Bearer");
+  }
   if (route == nullptr) {
     throw StatusError({.status = 404, .type = "not_found_error", .code = "not_found"},
                       fmt::format("no such path: {} {}", request.method, request.path));
@@ -157,11 +186,15 @@ void Router::dispatch(Exchange& exchange) {
   }
   check_content_type(request);
   if (route->needs_model) check_phase(server_.state);
+  return *route;
+}
 
-  if (const auto* streaming = std::get_if<StreamingEndpoint>(&route->endpoint)) {
+void Router::dispatch(const Route& route, Exchange& exchange) {
+  const HttpRequest& request = exchange.request;
+  if (const auto* streaming = std::get_if<StreamingEndpoint>(&route.endpoint)) {
     return (*streaming)(std::move(exchange), server_);
   }
-  HttpReply reply = std::get<PlainEndpoint>(route->endpoint)(exchange, server_);
+  HttpReply reply = std::get<PlainEndpoint>(route.endpoint)(exchange, server_);
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - request.arrived;
   server_.log.plain_request(exchange.request_id, exchange.caller.name, request.method, request.path, reply.status,
                             taken.count());

@@ -17,7 +17,9 @@ class Router {
   void handle(HttpRequest&& request, std::shared_ptr<Responder> responder) noexcept;
 
  private:
-  void dispatch(Exchange& exchange);
+  /// Finds the route and who asks. Throws StatusError for what may not or cannot be served now.
+  const Route& admit(Exchange& exchange);
+  void dispatch(const Route& route, Exchange& exchange);
 
   ServerContext& server_;
 };

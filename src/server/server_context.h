@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/caller_limiter.h"
 #include "server/event_relay.h"
 #include "server/key_ring.h"
 #include "server/metrics.h"
@@ -34,6 +35,7 @@ struct ServerContext {
   const std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   ServerState state;
   KeyRing keys;
+  CallerLimiter limiter;
   Metrics metrics;
   RequestLog log;
   std::unique_ptr<TraceExporter> traces;  ///< nullptr: none are sent
