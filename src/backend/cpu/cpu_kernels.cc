@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "backend/choose_kernel.h"
@@ -62,32 +64,37 @@ constexpr ProblemSize kOneRow{.rows = 1};
 constexpr ProblemSize kRows{.rows = 6};          // more than one tile of rows, the last one ragged
 constexpr ProblemSize kTilesOfRows{.rows = 18};  // the same for tile registers, of 16 rows, for which 6 are too few
 
-void choose_matmuls(CpuKernels& kernels, Isa isa, const CpuTuning& tuning) {
+MatmulFn choose_matmul(CpuKernels& kernels, std::string op, DType dtype, WeightLayout layout, Isa isa) {
+  return choose<MatmulArgs>(
+      kernels, std::move(op), *matmul_table(dtype, layout), isa,
+      [&](ProblemMemory& m) { return matmul_problem(m, kOneRow, dtype, layout); },
+      [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); },
+      [&](ProblemMemory& m) { return matmul_problem(m, kTilesOfRows, dtype, layout); });
+}
+
+std::string matmul_name(DType dtype, WeightLayout layout) {
+  return cat("matmul ", dtype_name(dtype), " ", weight_layout_name(layout));
+}
+
+void choose_matmuls(CpuKernels& kernels, Isa isa) {
   for (const BlockFormat* const format : all_formats()) {
     const DType dtype = format->dtype;
     for (const WeightLayout layout : kAllWeightLayouts) {
-      const OpTable<MatmulFn>* const table = matmul_table(dtype, layout);
-      if (table == nullptr) continue;
+      if (matmul_table(dtype, layout) == nullptr) continue;
       auto& by_rows = kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)];
-      const auto choose_for = [&](std::string op, Isa highest) {
-        return choose<MatmulArgs>(
-            kernels, std::move(op), *table, highest,
-            [&](ProblemMemory& m) { return matmul_problem(m, kOneRow, dtype, layout); },
-            [&](ProblemMemory& m) { return matmul_problem(m, kRows, dtype, layout); },
-            [&](ProblemMemory& m) { return matmul_problem(m, kTilesOfRows, dtype, layout); });
-      };
-      const std::string op = cat("matmul ", dtype_name(dtype), " ", weight_layout_name(layout));
-      by_rows.fill({.fn = choose_for(op, isa), .grain = 1});
-      for (int i = 0; i < kNumRowClasses; ++i) {
-        const auto rows = static_cast<RowClass>(i);
-        const auto tuned = tuning.find({dtype, layout, rows});
-        if (tuned == tuning.end()) continue;
-        const auto& [key, choice] = *tuned;
-        by_rows[static_cast<size_t>(i)] = {
-            .fn = choose_for(cat(op, ", ", row_class_name(rows), " rows (tuned)"), std::min(isa, choice.isa)),
-            .grain = std::max(choice.grain, 1)};
-      }
+      by_rows.fill({.fn = choose_matmul(kernels, matmul_name(dtype, layout), dtype, layout, isa), .grain = 1});
     }
+  }
+}
+
+void choose_tuned_matmuls(CpuKernels& kernels, Isa isa, const CpuTuning& tuning) {
+  for (const auto& [key, choice] : tuning) {
+    const auto [dtype, layout, rows] = key;
+    if (matmul_table(dtype, layout) == nullptr) continue;
+    std::string op = cat(matmul_name(dtype, layout), ", ", row_class_name(rows), " rows (tuned)");
+    kernels.matmul[static_cast<size_t>(dtype)][static_cast<size_t>(layout)][static_cast<size_t>(rows)] = {
+        .fn = choose_matmul(kernels, std::move(op), dtype, layout, std::min(isa, choice.isa)),
+        .grain = std::max(choice.grain, 1)};
   }
 }
 
@@ -123,15 +130,13 @@ AttentionFn choose_attention(CpuKernels& kernels, Isa isa, DType kv_dtype) {
       [&](ProblemMemory& m) { return attention_problem(m, {.rows = 5}, kv_dtype, 45); });
 }
 
-}  // namespace
-
-CpuKernels choose_cpu_kernels(Isa isa, const CpuTuning& tuning) {
+CpuKernels choose_untuned(Isa isa) {
   CpuKernels k;
   choose_embed(k, isa);
   k.rms_norm = choose<RmsNormArgs>(k, std::string(kRmsNorm.name()), kRmsNorm, isa,
                                    [](ProblemMemory& m) { return rms_norm_problem(m, kRows); });
   choose_quantize(k, isa);
-  choose_matmuls(k, isa, tuning);
+  choose_matmuls(k, isa);
   k.add =
       choose<AddArgs>(k, std::string(kAdd.name()), kAdd, isa, [](ProblemMemory& m) { return add_problem(m, kRows); });
   k.silu_mul = choose<SiluMulArgs>(k, std::string(kSiluMul.name()), kSiluMul, isa,
@@ -152,6 +157,23 @@ CpuKernels choose_cpu_kernels(Isa isa, const CpuTuning& tuning) {
       [](ProblemMemory& m) { return kv_write_problem(m, kRows, DType::kI8); });
   for (const DType dtype : kKvDTypes) k.attention[static_cast<size_t>(dtype)] = choose_attention(k, isa, dtype);
   return k;
+}
+
+/// The known answers are asked for once in a process: they are the same for each model that it loads.
+const CpuKernels& untuned_kernels(Isa isa) {
+  static std::mutex mutex;
+  static std::map<Isa, CpuKernels> chosen;
+  const std::lock_guard lock(mutex);
+  const auto found = chosen.find(isa);
+  return found != chosen.end() ? found->second : chosen.emplace(isa, choose_untuned(isa)).first->second;
+}
+
+}  // namespace
+
+CpuKernels choose_cpu_kernels(Isa isa, const CpuTuning& tuning) {
+  CpuKernels kernels = untuned_kernels(isa);
+  choose_tuned_matmuls(kernels, isa, tuning);
+  return kernels;
 }
 
 }  // namespace headrace

@@ -34,7 +34,7 @@ struct CpuKernels {
 };
 
 /// For every table the best candidate of class `isa` or below (lower where `tuning` says so) that reproduces its known
-/// problems. A few milliseconds.
+/// problems. Milliseconds the first time; what `tuning` leaves alone is remembered.
 [[nodiscard]] CpuKernels choose_cpu_kernels(Isa isa, const CpuTuning& tuning);
 
 // The kernel for a call; nullptr: there is none for this type.
