@@ -16,7 +16,7 @@
 #include "apps/load_flags.h"
 #include "base/error.h"
 #include "base/options_command_line.h"
-#include "openai/serve_request.h"
+#include "openai/pending_answer.h"
 
 namespace headrace {
 namespace {
@@ -77,7 +77,7 @@ class BatchRun {
       openai::AnswerHead head{
           .id = request_id, .model = model_.name(), .created = std::time(nullptr), .fingerprint = {}};
       PendingAnswer answer =
-          is_chat ? pending(head, openai::read_chat_request(line.body, model_.default_params(), {}))
+          is_chat ? pending(head, openai::read_chat_request(line.body, model_.default_params(), {}), format_)
                   : pending(head, openai::read_completion_request(line.body, model_.default_params(), {}));
       running_.push_back({line.custom_id, request_id, std::move(answer), {}});
     } catch (const Error& error) {
@@ -90,11 +90,12 @@ class BatchRun {
     if (ended) finish(running);
   }
 
-  template <class Body>
-  [[nodiscard]] PendingAnswer pending(const openai::AnswerHead& head, const Body& body) {
+  /// `format`: of a chat's answers.
+  template <class Body, class... Format>
+  [[nodiscard]] PendingAnswer pending(const openai::AnswerHead& head, const Body& body, const Format&... format) {
     if (body.common.stream)
       throw openai::RequestError("invalid_value", "stream", "stream: results of a batch are whole");
-    return PendingAnswer(head, body, model_);
+    return PendingAnswer(openai::plan_answer(head, body, model_, format...));
   }
 
   /// False: refused, and it was the line's last one that has not ended.
@@ -156,6 +157,7 @@ class BatchRun {
   }
 
   Model& model_;
+  const openai::MessageFormat format_ = openai::find_message_format(model_.chat_template(), "auto", "auto");
   std::deque<BatchLine> lines_;
   size_t total_;
   BatchResults& results_;

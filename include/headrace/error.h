@@ -14,6 +14,7 @@ enum class ErrorCode {
   kUnsupported,      ///< well-formed, but not something this build can do
   kOutOfMemory,      ///< memory asked for is not to be had
   kUnavailable,      ///< a peer, device or service that does not answer
+  kTimeout,          ///< a limit of time that was set has passed
   kInternal,         ///< a bug of ours
 };
 [[nodiscard]] std::string_view error_code_name(ErrorCode code) noexcept;  ///< "invalid_argument", "not_found", ...

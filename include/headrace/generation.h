@@ -37,8 +37,8 @@ struct Request {
   int32_t priority = 0;              ///< lower ones are served first
   std::string tenant = {};           ///< tenants of one priority get equal shares
   std::string cache_salt = {};       ///< cached prefixes are shared only by requests of the same salt
-  double queue_timeout_seconds = 0;  ///< fails with kUnavailable if it has not begun by then; 0: waits for ever
-  double timeout_seconds = 0;        ///< fails with kUnavailable if it is not finished by then; 0: no limit
+  double queue_timeout_seconds = 0;  ///< fails with kTimeout if it has not begun by then; 0: waits for ever
+  double timeout_seconds = 0;        ///< fails with kTimeout if it is not finished by then; 0: no limit
 };
 
 /// What a request has cost so far.

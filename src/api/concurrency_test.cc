@@ -195,7 +195,7 @@ TEST(Requests, DeadlinesEndThem) {
     (void)model.answer(request);
     ADD_FAILURE() << "finished";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     EXPECT_THAT(error.message(), HasSubstr("time limit"));
   }
 }

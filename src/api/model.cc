@@ -212,7 +212,8 @@ std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special, bo
 }
 
 std::vector<int32_t> Model::tokenize(const Conversation& conversation) const {
-  return impl_->reader().chat().encode(conversation);
+  if (conversation.chat_template.empty()) return impl_->reader().chat().encode(conversation);
+  return ChatPrompt("chat_template", conversation.chat_template, impl_->tokenizer()).encode(conversation);
 }
 
 std::string Model::detokenize(std::span<const int32_t> tokens, bool skip_special) const {

@@ -21,6 +21,8 @@ std::string_view error_code_name(ErrorCode code) noexcept {
       return "out_of_memory";
     case ErrorCode::kUnavailable:
       return "unavailable";
+    case ErrorCode::kTimeout:
+      return "timeout";
     case ErrorCode::kInternal:
       return "internal";
   }

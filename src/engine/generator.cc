@@ -165,8 +165,8 @@ void Generator::expire() {
     const auto found = sequences_.find(sequence);
     if (found == sequences_.end()) continue;
     ActiveRequest& request = *found->second.request;
-    fail(request, Error(ErrorCode::kUnavailable, request.begun() ? "the request took longer than its time limit"
-                                                                 : "the request waited longer than its time limit"));
+    fail(request, Error(ErrorCode::kTimeout, request.begun() ? "the request took longer than its time limit"
+                                                             : "the request waited longer than its time limit"));
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include "base/cat.h"
 #include "base/utf8.h"
+#include "openai/json_text.h"
+#include "text/chat_renderer.h"
 
 namespace headrace::openai {
 namespace {
@@ -38,10 +40,15 @@ Json chat_token_json(const TokenLogprob& token, const TokenNames& names) {
           {"bytes", bytes_json(names.bytes(token.token))}};
 }
 
-size_t count_characters(std::string_view text) {
-  // Bytes that do not continue a character; a token may hold a part of one.
-  return static_cast<size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}  // namespace
+
+std::string_view finish_reason_text(FinishReason reason) noexcept {
+  return reason == FinishReason::kLength ? "length" : "stop";
+}
+
+Json stop_reason_json(const StopCause& cause) {
+  if (!cause.text.empty()) return cause.text;
+  return cause.token ? Json(*cause.token) : Json();
 }
 
 Json head_json(const AnswerHead& head, std::string_view object) {
@@ -52,22 +59,50 @@ Json head_json(const AnswerHead& head, std::string_view object) {
           {"system_fingerprint", head.fingerprint}};
 }
 
-Json cause_json(const StopCause& cause) {
-  if (!cause.text.empty()) return cause.text;
-  return cause.token ? Json(*cause.token) : Json();
+void append_usage(std::string& out, const Usage& usage, int32_t reasoning_tokens) {
+  out += "{\"prompt_tokens\":";
+  append_number(out, usage.prompt_tokens);
+  out += ",\"completion_tokens\":";
+  append_number(out, usage.completion_tokens);
+  out += ",\"total_tokens\":";
+  append_number(out, int64_t{usage.prompt_tokens} + usage.completion_tokens);
+  out += ",\"prompt_tokens_details\":{\"cached_tokens\":";
+  append_number(out, usage.cached_tokens);
+  out += "},\"completion_tokens_details\":{\"reasoning_tokens\":";
+  append_number(out, reasoning_tokens);
+  // No request brings a prediction of its own.
+  out += ",\"accepted_prediction_tokens\":0,\"rejected_prediction_tokens\":0}}";
 }
 
-}  // namespace
-
-std::string_view finish_reason_text(FinishReason reason) noexcept {
-  return reason == FinishReason::kLength ? "length" : "stop";
+void append_timings(std::string& out, const Usage& usage) {
+  const bool begun = usage.first_token_seconds > 0;
+  const double prompt = std::max((begun ? usage.first_token_seconds : usage.total_seconds) - usage.queued_seconds, 0.0);
+  const double predicted = begun ? std::max(usage.total_seconds - usage.first_token_seconds, 0.0) : 0.0;
+  const int32_t read = usage.prompt_tokens - usage.cached_tokens;
+  const auto rate = [](int32_t tokens, double seconds) { return seconds > 0 ? tokens / seconds : 0.0; };
+  out += cat("{\"cache_n\":", usage.cached_tokens, ",\"prompt_n\":", read, ",\"prompt_ms\":", prompt * 1e3,
+             ",\"prompt_per_second\":", rate(read, prompt), ",\"predicted_n\":", usage.completion_tokens,
+             ",\"predicted_ms\":", predicted * 1e3,
+             ",\"predicted_per_second\":", rate(usage.completion_tokens, predicted), "}");
 }
 
-Json usage_json(const Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+Usage sum_of(std::span<const Usage> usages) {
+  Usage sum;
+  for (const Usage& usage : usages) {
+    sum.prompt_tokens += usage.prompt_tokens;
+    sum.cached_tokens += usage.cached_tokens;
+    sum.completion_tokens += usage.completion_tokens;
+    sum.queued_seconds = std::max(sum.queued_seconds, usage.queued_seconds);
+    sum.first_token_seconds = std::max(sum.first_token_seconds, usage.first_token_seconds);
+    sum.total_seconds = std::max(sum.total_seconds, usage.total_seconds);
+  }
+  return sum;
+}
+
+size_t count_characters(std::string_view text) noexcept {
+  // Bytes that do not continue a character.
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 Json chat_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names) {
@@ -82,7 +117,7 @@ Json chat_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames&
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names, size_t offset,
+Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names, size_t& offset,
                               std::optional<int32_t> first_unknown) {
   Json texts = Json::array(), logprobs = Json::array(), tops = Json::array(), offsets = Json::array();
   const auto add = [&](int32_t token, Json logprob, Json top) {
@@ -122,19 +157,24 @@ Json prompt_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenName
   return list;
 }
 
-Json chat_answer_json(const AnswerHead& head, const Answer& answer, bool logprobs, const TokenNames& names) {
-  Json choices = Json::array();
-  for (const Choice& choice : answer.choices) {
-    choices.push_back({{"index", choices.size()},
-                       {"message", {{"role", "assistant"}, {"content", choice.text}, {"refusal", nullptr}}},
-                       {"logprobs", logprobs ? chat_logprobs_json(choice.logprobs, names) : Json()},
-                       {"finish_reason", std::string(finish_reason_text(choice.reason))},
-                       {"stop_reason", cause_json(choice.stop_cause)}});
+Json chat_choice_json(size_t index, const Choice& choice, const AssistantMessage& message, bool logprobs,
+                      const TokenNames& names) {
+  Json said = {{"role", "assistant"}, {"content", message.content}, {"refusal", nullptr}};
+  if (!message.reasoning.empty()) said["reasoning_content"] = message.reasoning;
+  if (!message.tool_calls.empty()) {
+    if (message.content.empty()) said["content"] = nullptr;
+    Json calls = Json::array();
+    for (const ToolCallDelta& call : message.tool_calls) {
+      calls.push_back(
+          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    }
+    said["tool_calls"] = std::move(calls);
   }
-  Json body = head_json(head, "chat.completion");
-  body["choices"] = std::move(choices);
-  body["usage"] = usage_json(answer.usage);
-  return body;
+  return {{"index", index},
+          {"message", std::move(said)},
+          {"logprobs", logprobs ? chat_logprobs_json(choice.logprobs, names) : Json()},
+          {"finish_reason", std::string(message.finish_reason)},
+          {"stop_reason", stop_reason_json(choice.stop_cause)}};
 }
 
 Json completion_choices_json(const Answer& answer, int32_t first_index, const EchoedPrompt& echoed, bool logprobs,
@@ -149,7 +189,7 @@ Json completion_choices_json(const Answer& answer, int32_t first_index, const Ec
         first = echoed.tokens.front();
         tokens = answer.prompt_logprobs;
       }
-      const size_t offset = echoed.tokens.empty() ? count_characters(echoed.text) : 0;
+      size_t offset = echoed.tokens.empty() ? count_characters(echoed.text) : 0;
       tokens.insert(tokens.end(), choice.logprobs.begin(), choice.logprobs.end());
       shown = completion_logprobs_json(tokens, names, offset, first);
     }
@@ -157,16 +197,9 @@ Json completion_choices_json(const Answer& answer, int32_t first_index, const Ec
                        {"text", echoed.text + choice.text},
                        {"logprobs", std::move(shown)},
                        {"finish_reason", std::string(finish_reason_text(choice.reason))},
-                       {"stop_reason", cause_json(choice.stop_cause)}});
+                       {"stop_reason", stop_reason_json(choice.stop_cause)}});
   }
   return choices;
-}
-
-Json completion_answer_json(const AnswerHead& head, Json choices, const Usage& usage) {
-  Json body = head_json(head, "text_completion");
-  body["choices"] = std::move(choices);
-  body["usage"] = usage_json(usage);
-  return body;
 }
 
 ErrorAnswer error_answer(const Error& error) {
@@ -187,6 +220,13 @@ ErrorAnswer error_answer(const Error& error) {
                  {"n_ctx", context->max_model_len()}};
     return {400, {{"error", std::move(body)}}};
   }
+  if (const auto* failed = dynamic_cast<const TemplateError*>(&error)) {
+    Json body = {{"message", error.message()},
+                 {"type", "invalid_request_error"},
+                 {"param", failed->kind() == TemplateError::Kind::kSyntax ? "chat_template" : "messages"},
+                 {"code", "template_error"}};
+    return {400, {{"error", std::move(body)}}};
+  }
   switch (error.code()) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kUnsupported:
@@ -197,6 +237,9 @@ ErrorAnswer error_answer(const Error& error) {
       break;
     case ErrorCode::kUnavailable:
       kind = {503, "server_error", "overloaded"};
+      break;
+    case ErrorCode::kTimeout:
+      kind = {504, "server_error", "timeout"};
       break;
     default:
       break;

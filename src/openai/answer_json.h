@@ -5,6 +5,7 @@
 #include <string>
 
 #include "headrace/generation.h"
+#include "openai/assistant_message.h"
 #include "openai/fields.h"
 
 namespace headrace::openai {
@@ -28,20 +29,33 @@ struct AnswerHead {
 
 /// "stop", "length"; cancelled answers count as "stop" there.
 [[nodiscard]] std::string_view finish_reason_text(FinishReason reason) noexcept;
-[[nodiscard]] Json usage_json(const Usage& usage);
+/// The text or the token that ended a choice; null where neither did.
+[[nodiscard]] Json stop_reason_json(const StopCause& cause);
+/// {"id", "object", "created", "model", "system_fingerprint"}
+[[nodiscard]] Json head_json(const AnswerHead& head, std::string_view object);
+/// Appends {"prompt_tokens", "completion_tokens", "total_tokens", ...}.
+void append_usage(std::string& out, const Usage& usage, int32_t reasoning_tokens);
+/// Appends llama.cpp's `timings`, in milliseconds and tokens a second; what was found in the cache counts apart.
+void append_timings(std::string& out, const Usage& usage);
+/// What all requests of one body have cost together; the times are those of the last one.
+[[nodiscard]] Usage sum_of(std::span<const Usage> usages);
+
 /// {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}
 [[nodiscard]] Json chat_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names);
 /// {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; the first of `tokens` stands `offset` characters into
-/// the text. `first_unknown`: a token whose probability is not known, the first one of an echoed prompt.
+/// the text, which is moved on to behind the last one. `first_unknown`: a token whose probability is not known, the
+/// first one of an echoed prompt.
 [[nodiscard]] Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names,
-                                            size_t offset, std::optional<int32_t> first_unknown = {});
+                                            size_t& offset, std::optional<int32_t> first_unknown = {});
+/// Characters of a text; a token may hold a part of one, which counts where it begins.
+[[nodiscard]] size_t count_characters(std::string_view text) noexcept;
 
 /// vLLM's `prompt_logprobs`: null for the first token, then for each one {id: {"logprob", "rank", "decoded_token"}} of
 /// itself and the best.
 [[nodiscard]] Json prompt_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names);
 
-/// The whole answer of a chat completion that is not streamed.
-[[nodiscard]] Json chat_answer_json(const AnswerHead& head, const Answer& answer, bool logprobs,
+/// One choice of a chat completion that is not streamed.
+[[nodiscard]] Json chat_choice_json(size_t index, const Choice& choice, const AssistantMessage& message, bool logprobs,
                                     const TokenNames& names);
 
 /// What a text completion was asked with, as far as its answer shows it.
@@ -52,8 +66,6 @@ struct EchoedPrompt {
 /// The `choices` of one prompt, numbered from `first_index` on.
 [[nodiscard]] Json completion_choices_json(const Answer& answer, int32_t first_index, const EchoedPrompt& echoed,
                                            bool logprobs, const TokenNames& names);
-[[nodiscard]] Json completion_answer_json(const AnswerHead& head, Json choices, const Usage& usage);
-
 /// {"error": {"message", "type", "param", "code"}} and the HTTP status that goes with it.
 struct ErrorAnswer {
   int status = 500;

@@ -71,6 +71,7 @@ TEST(Answers, ErrorsCarryStatusTypeAndCode) {
   const ErrorAnswer schema = error_answer(ParameterError("structured_output", "structured_output: no"));
   EXPECT_EQ(schema.body["error"]["code"], "invalid_schema");
   EXPECT_EQ(error_answer(Error(ErrorCode::kUnavailable, "x")).status, 503);
+  EXPECT_EQ(error_answer(Error(ErrorCode::kTimeout, "x")).body["error"]["code"], "timeout");
   EXPECT_EQ(error_answer(Error(ErrorCode::kInternal, "x")).body["error"]["type"], "server_error");
 }
 

@@ -43,6 +43,8 @@ CommonFields read_common(const Fields& body, const SamplingParams& defaults, con
   read_stream_options(body, common);
   common.return_token_ids = body.boolean("return_token_ids").value_or(false);
   common.return_tokens_as_token_ids = body.boolean("return_tokens_as_token_ids").value_or(false);
+  common.timings_per_token = body.boolean("timings_per_token").value_or(false);
+  common.timings = body.boolean("timings").value_or(common.timings_per_token);
   if (const auto priority = body.integer("priority", std::numeric_limits<int32_t>::min(), kMaxInt)) {
     common.priority = static_cast<int32_t>(*priority);
   }

@@ -20,6 +20,8 @@ struct CommonFields {
   bool continuous_usage = false;
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
+  bool timings = false;                ///< llama.cpp's, at the end of the answer
+  bool timings_per_token = false;      ///< and with each chunk of a stream
   std::vector<std::string> bad_words;  ///< to be encoded by the model's tokenizer
   int32_t priority = 0;
   std::string cache_salt;

@@ -7,45 +7,23 @@
 
 namespace headrace::openai {
 
-/// The request that a chat body asks of `model`. Throws Error, also for what the model's template refuses.
-[[nodiscard]] Request to_request(const ChatRequest& chat, const Model& model);
-/// The same for each prompt of a text completion.
-[[nodiscard]] std::vector<Request> to_requests(const CompletionRequest& completion, const Model& model);
+/// A body made ready for a model: what is submitted, and what its answer shows besides the events.
+struct AnswerPlan {
+  AnswerHead head;
+  CommonFields common;
+  TokenNames names;
+  bool is_chat = true;
+  MessageParserFactory parser = {};  ///< of chats
+  std::vector<Request> requests = {};
+  std::vector<EchoedPrompt> echoed = {};                 ///< by request, always
+  std::vector<std::vector<int32_t>> prompt_tokens = {};  ///< by request, with return_token_ids
 
-/// How the model's tokens are shown.
-[[nodiscard]] TokenNames token_names(const Model& model, const CommonFields& common);
-
-/// Collects the events of one body's requests, and makes the body of the answer when all have come.
-class PendingAnswer {
- public:
-  PendingAnswer(AnswerHead head, const ChatRequest& chat, const Model& model);
-  PendingAnswer(AnswerHead head, const CompletionRequest& completion, const Model& model);
-
-  /// What is to be submitted.
-  [[nodiscard]] std::vector<Request>& requests() noexcept { return requests_; }
-  /// An event of the request at `index`. True: all requests have ended.
-  [[nodiscard]] bool add(size_t index, GenerationEvent event);
-  /// One of the requests was not accepted. True: all have ended.
-  [[nodiscard]] bool fail(const Error& error);
-  /// Once all have ended: the answer, or what went wrong first.
-  [[nodiscard]] ErrorAnswer body() const;
-
- private:
-  void keep_prompts();
-  void add_extensions(Json& choice, Json& prompt_holder, const Answer& answer, size_t request, size_t index) const;
-
-  [[nodiscard]] bool wants_logprobs() const noexcept { return common_.sampling.logprobs.has_value(); }
-
-  AnswerHead head_;
-  TokenNames names_;
-  CommonFields common_;
-  bool is_chat_;
-  std::vector<Request> requests_;
-  std::vector<std::vector<int32_t>> prompts_;  // their tokens, with return_token_ids
-  std::vector<EchoedPrompt> echoed_;
-  std::vector<Answer> answers_;
-  size_t ended_ = 0;
-  std::optional<ErrorAnswer> error_;
+  [[nodiscard]] bool wants_logprobs() const noexcept { return common.sampling.logprobs.has_value(); }
 };
+
+/// The plan borrows the model. Throws Error, also for what the model's template refuses.
+[[nodiscard]] AnswerPlan plan_answer(AnswerHead head, const ChatRequest& chat, const Model& model,
+                                     const MessageFormat& format);
+[[nodiscard]] AnswerPlan plan_answer(AnswerHead head, const CompletionRequest& completion, const Model& model);
 
 }  // namespace headrace::openai

@@ -1,0 +1,48 @@
+#include "server/generation.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <ctime>
+
+#include "openai/fields.h"
+#include "server/error_reply.h"
+#include "server/generation_reply.h"
+
+namespace headrace::server {
+
+openai::AnswerHead answer_head(std::string_view prefix, const Exchange& exchange, const ServerContext& server) {
+  return {.id = fmt::format("{}{}", prefix, exchange.request_id),
+          .model = server.model_name(),
+          .created = std::time(nullptr),
+          .fingerprint = server.fingerprint()};
+}
+
+std::string joined_salt(std::string_view caller, std::string_view request) {
+  if (caller.empty() && request.empty()) return {};
+  // The length says where the one ends. Digested, because prefixes are told apart by a short hash of the salt, for
+  // which equal ones can be found where the text can be chosen freely.
+  const std::string joined = fmt::format("{}:{}{}", caller.size(), caller, request);
+  std::array<unsigned char, 32> digest{};
+  if (EVP_Digest(joined.data(), joined.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
+    throw Error(ErrorCode::kInternal, "SHA-256 is not to be had from OpenSSL");
+  }
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
+void answer_generation(Exchange exchange, ServerContext& server, std::string endpoint, const PlanMaker& make_plan) {
+  std::shared_ptr<GenerationReply> reply;
+  try {
+    openai::AnswerPlan plan = make_plan(openai::parse_body(exchange.request.body));
+    exchange.request.body = {};  // it may be large, and is not needed any more
+    reply = std::make_shared<GenerationReply>(exchange, server, endpoint, std::move(plan));
+  } catch (const std::exception& error) {
+    HttpReply refusal = error_reply(error);
+    RequestWatch watch(server.metrics, server.log, server.traces.get(), exchange, {.endpoint = std::move(endpoint)});
+    watch.end(refusal.status < 500 ? Outcome::kRejected : Outcome::kError, refusal.status);
+    return exchange.responder->send(std::move(refusal));
+  }
+  reply->start();
+}
+
+}  // namespace headrace::server
