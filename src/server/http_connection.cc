@@ -159,8 +159,10 @@ void Connection::hand_over() {
   read_deadline_ = Clock::time_point::max();
   read_more();
   const std::shared_ptr<Answer> answer = answer_;
+  // Kept meanwhile: dropped by what unwinds, it would end the answer before it can be 500.
+  const std::shared_ptr<Responder> responder = Answer::responder(answer);
   try {
-    host_.handler(std::move(request), Answer::responder(answer));
+    host_.handler(std::move(request), responder);
   } catch (const std::exception& error) {
     answer->fail(host_.fault_reply(500, error.what()));
   }

@@ -17,6 +17,19 @@
 
 namespace headrace::server {
 
+inline std::string get(std::string_view path) { return "GET " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n"; }
+inline std::string post(std::string_view path, std::string_view body) {
+  return "POST " + std::string(path) + " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + std::string(body);
+}
+inline int status_of(std::string_view reply) {
+  return reply.size() < 12 ? 0 : std::atoi(std::string(reply.substr(9, 3)).c_str());
+}
+inline std::string body_of(std::string_view reply) {
+  const size_t head_end = reply.find("\r\n\r\n");
+  return head_end == std::string_view::npos ? "" : std::string(reply.substr(head_end + 4));
+}
+
 /// For tests: a client that sends what it is told, byte for byte, and waits for at most `patience`.
 class RawClient {
  public:
