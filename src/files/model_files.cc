@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "files/gguf_split.h"
+#include "files/hub/hub_model.h"
+#include "files/hub/hub_name.h"
 #include "files/json_file.h"
 #include "files/pypi_model.h"
 
@@ -16,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPypi = "pypi:";
 constexpr std::string_view kForms =
-    "give a .gguf file, a model folder (config.json and .safetensors, or one .gguf), or pypi:NAME";
+    "give a .gguf file, a model folder (config.json and .safetensors, or one .gguf), hf:ORG/NAME[:FILE] or pypi:NAME";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 
 bool is_there(const fs::path& path) {
@@ -48,18 +51,6 @@ std::vector<std::string> with_suffix(const std::vector<std::string>& names, std:
 
 bool is_pickle(std::string_view name) {
   return name.ends_with(".bin") || name.ends_with(".pth") || name.ends_with(".pt") || name.ends_with(".ckpt");
-}
-
-/// Whether a file is a later part of a split GGUF: "-00002-of-00003.gguf".
-bool is_later_shard(std::string_view name) {
-  constexpr std::string_view kForm = "-00000-of-00000.gguf";
-  if (name.size() < kForm.size()) return false;
-  const std::string_view tail = name.substr(name.size() - kForm.size());
-  for (size_t i = 0; i < kForm.size(); ++i) {
-    const bool digit = tail[i] >= '0' && tail[i] <= '9';
-    if (kForm[i] == '0' ? !digit : tail[i] != kForm[i]) return false;
-  }
-  return tail.substr(1, 5) != "00001";
 }
 
 std::string list_text(const std::vector<std::string>& names) {
@@ -123,7 +114,7 @@ ModelFiles open_folder(const std::string& folder, const std::string& argument) {
     return {SafetensorsModel::open((path / file).string()), folder, argument};
   }
   std::vector<std::string> ggufs = with_suffix(names, ".gguf");
-  std::erase_if(ggufs, is_later_shard);
+  std::erase_if(ggufs, is_later_split);
   if (ggufs.size() > 1) {
     throw LoadError(folder, cat("has several GGUF models (", list_text(ggufs), "); give one of the files"),
                     ErrorCode::kInvalidArgument);
@@ -181,6 +172,10 @@ const std::string* ModelFiles::chat_template(std::string_view template_name) con
 
 ModelFiles open_model(const std::string& argument) {
   if (argument.starts_with(kPypi)) return open_file(fetch_pypi_model(argument.substr(kPypi.size())), argument);
+  if (argument.starts_with(kHubPrefix)) {
+    const std::string path = fetch_hub_model(argument);
+    return fs::is_directory(path) ? open_folder(path, argument) : open_file(path, argument);
+  }
   std::error_code error;
   const fs::file_status status = fs::status(argument, error);
   if (status.type() == fs::file_type::not_found) {

