@@ -25,8 +25,9 @@ struct HttpOptions {
   std::chrono::milliseconds write_timeout{30'000};  ///< without a byte taken by the client: it is cut off
   std::string tls_certificate = {};                 ///< file with the chain, PEM; empty: no TLS
   std::string tls_key = {};                         ///< file with the private key, PEM
-  /// The body of an answer to what is no request that the handler could see: malformed (400), head or body too large
-  /// (431, 413), too slow (408), too many connections (503).
+  /// The answer to what is no request that the handler could see: malformed (400), head or body too large (431, 413),
+  /// too slow (408), an expectation or a coding that is not understood (417, 501), too many connections (503); and to
+  /// what the handler throws (500). Any I/O thread. Without it, the message as plain text.
   std::function<HttpReply(int status, std::string message)> fault_reply = {};
 };
 
@@ -52,7 +53,7 @@ class HttpServer {
   /// Answers say "Connection: close" from now on, and idle connections are closed; new ones are still taken, so that
   /// they can be told that the server is going away.
   void begin_drain();
-  /// Closes all connections, whatever they do; on_gone callbacks are called.
+  /// Closes all connections, whatever they do; on_gone callbacks are called, soon. Jobs still run.
   void stop();
 
  private:
