@@ -120,10 +120,10 @@ class RequestWatch::Impl {
     figures_.observe(RequestHistogram::kQueue, usage.queued_seconds);
     figures_.observe(RequestHistogram::kPromptTokens, usage.prompt_tokens);
     figures_.observe(RequestHistogram::kGenerationTokens, usage.completion_tokens);
-    figures_.saw_sequence(int64_t{usage.prompt_tokens} + usage.completion_tokens);
     int64_t longest = 0;
     for (const WatchedChoice& choice : request.choices) longest = std::max(longest, choice.tokens);
     figures_.observe(RequestHistogram::kMaxGenerationTokens, static_cast<double>(longest));
+    figures_.saw_sequence(usage.prompt_tokens + longest);
     if (usage.first_token_seconds <= 0) return;
     const double decode = usage.total_seconds - usage.first_token_seconds;
     figures_.observe(RequestHistogram::kPrefill, usage.first_token_seconds - usage.queued_seconds);

@@ -20,10 +20,10 @@ struct TracePart {
 struct RequestSpan {
   TraceContext context;
   std::chrono::system_clock::time_point begin, end;
-  std::string request_id;
-  std::string endpoint;  ///< "/v1/chat/completions"
-  std::string model;
-  std::string outcome;  ///< "stop", ...
+  std::string request_id = {};
+  std::string endpoint = {};  ///< "/v1/chat/completions"
+  std::string model = {};
+  std::string outcome = {};  ///< "stop", ...
   int status = 200;
   bool failed = false;
   int32_t choices = 1;
