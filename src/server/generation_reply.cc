@@ -26,7 +26,8 @@ RequestShape shape_of(std::string endpoint, const openai::CommonFields& common) 
   return {.endpoint = std::move(endpoint),
           .choices = common.sampling.n,
           .max_tokens = common.sampling.max_tokens,
-          .stream = common.stream};
+          .stream = common.stream,
+          .model = common.model};
 }
 
 }  // namespace

@@ -37,12 +37,15 @@ class FakeResponder final : public Responder {
   }
   void finish() override { ended = finished = true; }
   void abort() override { ended = aborted = true; }
-  void on_gone(std::function<void()> callback) override { gone = std::move(callback); }
+  void on_gone(std::function<void()> callback) override {
+    if (is_gone) return callback();
+    gone = std::move(callback);
+  }
 
   HttpReply reply;
   std::string text;
   std::function<void()> gone;
-  bool begun = false, ended = false, finished = false, aborted = false, reads_too_slowly = false;
+  bool begun = false, ended = false, finished = false, aborted = false, reads_too_slowly = false, is_gone = false;
 };
 
 /// A server without sockets: the test's thread is the I/O thread.
@@ -65,8 +68,8 @@ class TestServer {
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
 
-  std::shared_ptr<FakeResponder> send(StreamingEndpoint endpoint, std::string body, Caller caller = {}) {
-    auto responder = std::make_shared<FakeResponder>();
+  std::shared_ptr<FakeResponder> send(StreamingEndpoint endpoint, std::string body, Caller caller = {},
+                                      std::shared_ptr<FakeResponder> responder = std::make_shared<FakeResponder>()) {
     Exchange exchange{.request = {.method = "POST",
                                   .path = "/v1/x",
                                   .query = {},
@@ -98,11 +101,11 @@ class TestServer {
     EXPECT_TRUE(run_until([&] { return responder->ended; }));
     return responder;
   }
-  /// All that was begun has ended.
-  bool settle() {
+  /// As many requests as that have ended.
+  bool settle(int64_t requests) {
     return run_until([&] {
       const ModelFigures figures = context.model().figures();
-      return figures.running_requests == 0 && figures.queued_requests == 0;
+      return figures.finished + figures.cancelled + figures.failed == requests;
     });
   }
 
@@ -162,8 +165,14 @@ std::string chat_body(const std::string& fields,
   return "{\"messages\":" + messages + ",\"temperature\":0,\"ignore_eos\":true," + fields + "}";
 }
 
-constexpr const char* kEndless =
-    R"({"prompt":"a b","temperature":0,"ignore_eos":true,"max_tokens":100000,"stream":true})";
+constexpr const char* kLong = R"({"prompt":"a b","temperature":0,"ignore_eos":true,"max_tokens":100000,"stream":true})";
+
+/// A stream of 40 answers, which a server that computes one at a time is not done with soon.
+std::string long_body() {
+  std::string prompts = "\"a b\"";
+  for (int i = 1; i < 40; ++i) prompts += ",\"a b\"";
+  return "{\"prompt\":[" + prompts + R"(],"temperature":0,"ignore_eos":true,"max_tokens":100000,"stream":true})";
+}
 
 TEST(ChatCompletions, TheStreamSaysWhatTheWholeAnswerSays) {
   TestServer server;
@@ -244,32 +253,44 @@ TEST(Generation, WhatCannotBeServedIsSaidBeforeAnyHeader) {
   EXPECT_EQ(error_of(*client)["code"], "context_length_exceeded");
   EXPECT_EQ(error_of(*client)["n_prompt_tokens"], 71);
   EXPECT_EQ(error_of(*client)["n_ctx"], 64);
-  EXPECT_TRUE(server.settle()) << "prompts beside a refused one do not go on";
+  const auto beside = server.answer(completions, R"({"prompt":[[5],[6],[99999]],"ignore_eos":true,"stream":true})");
+  EXPECT_EQ(beside->reply.status, 400);
+  EXPECT_TRUE(server.settle(3)) << "prompts beside a refused one end: two here, one above";
+  EXPECT_TRUE(beside->text.empty());
 }
 
 TEST(Generation, ClientsThatGoFreeTheirPlace) {
-  TestServer server;
-  const auto client = server.send(completions, kEndless);
+  TestServer server({}, {.max_num_seqs = 1});
+  const auto client = server.send(completions, long_body());
   ASSERT_TRUE(server.run_until([&] { return client->begun; }));
   client->gone();
-  EXPECT_TRUE(server.settle());
-  EXPECT_EQ(server.context.model().figures().cancelled, 1);
+  EXPECT_TRUE(server.settle(40));
+  EXPECT_GT(server.context.model().figures().cancelled, 0);
   EXPECT_FALSE(client->ended) << "there is nobody to tell";
 }
 
+TEST(Generation, ClientsThatAreGoneAlreadyTakeNoPlace) {
+  TestServer server({}, {.max_num_seqs = 1});
+  const auto client = std::make_shared<FakeResponder>();
+  client->is_gone = true;
+  server.send(completions, long_body(), {}, client);
+  EXPECT_TRUE(server.settle(40));
+  EXPECT_GT(server.context.model().figures().cancelled, 0);
+}
+
 TEST(Generation, SlowReadersFreeTheirPlace) {
-  TestServer server;
-  const auto client = server.send(completions, kEndless);
+  TestServer server({}, {.max_num_seqs = 1});
+  const auto client = server.send(completions, long_body());
   ASSERT_TRUE(server.run_until([&] { return client->begun; }));
   client->reads_too_slowly = true;
-  EXPECT_TRUE(server.settle());
-  EXPECT_EQ(server.context.model().figures().cancelled, 1);
+  EXPECT_TRUE(server.settle(40));
+  EXPECT_GT(server.context.model().figures().cancelled, 0);
 }
 
 TEST(Generation, AFullQueueSaysWhenToTryAgain) {
   TestServer server({}, {.max_num_seqs = 1, .max_queued_requests = 1});
   std::vector<std::shared_ptr<FakeResponder>> clients;
-  for (int i = 0; i < 8; ++i) clients.push_back(server.send(completions, kEndless));
+  for (int i = 0; i < 8; ++i) clients.push_back(server.send(completions, kLong));
   int refused = 0;
   for (const auto& client : clients) {
     if (!client->ended) continue;
@@ -279,13 +300,15 @@ TEST(Generation, AFullQueueSaysWhenToTryAgain) {
     EXPECT_GE(std::stoi(header(client->reply, "Retry-After")), 1);
   }
   EXPECT_GE(refused, 6) << "one runs at most, one waits";
-  for (const auto& client : clients) client->gone();
-  EXPECT_TRUE(server.settle());
+  for (const auto& client : clients) {
+    if (!client->ended) client->gone();
+  }
+  EXPECT_TRUE(server.settle(8 - refused));
 }
 
 TEST(Generation, DeadlinesAre504) {
   TestServer server({.request_timeout_seconds = 1e-6});
-  const auto client = server.answer(completions, kEndless);
+  const auto client = server.answer(completions, kLong);
   EXPECT_EQ(client->reply.status, 504);
   EXPECT_EQ(error_of(*client)["code"], "timeout");
 }
@@ -305,8 +328,9 @@ std::shared_ptr<GenerationReply> reply_to(const std::shared_ptr<FakeResponder>& 
   openai::AnswerPlan plan{.head = {}, .common = {}, .names = {}, .is_chat = false};
   plan.common.stream = streams;
   plan.echoed.resize(prompts);
-  auto reply = std::make_shared<GenerationReply>(Exchange{.request = {}, .responder = client, .request_id = "1"},
-                                                 server.context, "/v1/completions", std::move(plan));
+  auto reply =
+      std::make_shared<GenerationReply>(Exchange{.request = {}, .responder = client, .request_id = "1", .caller = {}},
+                                        server.context, "/v1/completions", std::move(plan));
   reply->start();
   return reply;
 }
