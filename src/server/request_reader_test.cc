@@ -158,7 +158,7 @@ TEST(RequestReader, SurvivesAnyBytes) {
           bytes[at] = "\r\n :0%,;"[below(8)];
           break;
       }
-      if (bytes.empty()) bytes = " ";
+      if (bytes.empty()) bytes.assign(1, ' ');
     }
     RequestReader reader(kMaxHead, kMaxBody);
     std::string input;
