@@ -9,6 +9,7 @@
 #include "apps/bench_engine.h"
 #include "apps/bench_machine.h"
 #include "apps/bench_run.h"
+#include "apps/bench_serve.h"
 #include "apps/commands.h"
 #include "apps/load_flags.h"
 #include "base/error.h"
@@ -43,7 +44,9 @@ CommandLine bench_command_line(BenchSettings& s) {
   return CommandLine(
       "headrace bench",
       "Measures tokens per second. As in llama-bench: ppN reads a prompt of N tokens, tgN generates N tokens one by "
-      "one; the first run of each is not counted. `headrace bench machine` measures what the machine can do at best.",
+      "one; the first run of each is not counted. `headrace bench machine` measures what the machine can do at best, "
+      "`headrace bench engine` many "
+      "requests at once, `headrace bench serve` a server.",
       {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
       {{"What (each combination is measured)",
         {{.name = "prompt",
@@ -163,6 +166,8 @@ nlohmann::ordered_json json_of(const Engine& engine, const BenchSettings& s, con
 int command_bench(std::span<const std::string> arguments) {
   if (!arguments.empty() && arguments[0] == "machine") return command_bench_machine(arguments.subspan(1));
   if (!arguments.empty() && arguments[0] == "engine") return command_bench_engine(arguments.subspan(1));
+  if (!arguments.empty() && arguments[0] == "serve") return command_bench_serve(arguments.subspan(1));
+  if (!arguments.empty() && arguments[0] == "diff") return command_bench_diff(arguments.subspan(1));
   BenchSettings s;
   const CommandLine command = bench_command_line(s);
   if (command.parse(arguments) == CommandLine::Outcome::kHelp) {
