@@ -20,7 +20,13 @@ struct ChoiceOutput {
 struct GrammarOutput {
   std::string lark;  ///< a text of this grammar, in llguidance's variant of Lark
 };
+/// Free text in which certain parts fit schemas: wherever it comes to a trigger, it goes on as one of the structures
+/// whose begin starts with that trigger.
+struct StructuralTagOutput {
+  /// JSON: {"structures": [{"begin": "<f=a>", "schema": {...}, "end": "</f>"}], "triggers": ["<f="]}
+  std::string tag;
+};
 using StructuredOutput = std::variant<std::monostate, JsonSchemaOutput, JsonObjectOutput, RegexOutput, ChoiceOutput,
-                                      GrammarOutput>;  ///< std::monostate: any text
+                                      GrammarOutput, StructuralTagOutput>;  ///< std::monostate: any text
 
 }  // namespace headrace

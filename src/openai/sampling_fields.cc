@@ -126,8 +126,7 @@ StructuredOutput read_structured_output(const Fields& body) {
     read_named(fields, "json", "regex", "choice", "grammar");
     if (fields.boolean("json_object").value_or(false)) set("structured_outputs.json_object", JsonObjectOutput{});
     if (fields.has("structural_tag")) {
-      throw RequestError("unsupported_parameter", "structured_outputs.structural_tag",
-                         "structured_outputs.structural_tag is not supported; use json, regex, choice or grammar");
+      set("structured_outputs.structural_tag", StructuralTagOutput{schema_text(fields, "structural_tag")});
     }
   }
   read_named(body, "guided_json", "guided_regex", "guided_choice", "guided_grammar");

@@ -35,6 +35,8 @@ GrammarTexts texts_of(const StructuredOutput& spec) {
           return {GrammarKind::kRegex, {slice_of(output.pattern)}};
         } else if constexpr (std::is_same_v<T, GrammarOutput>) {
           return {GrammarKind::kLark, {slice_of(output.lark)}};
+        } else if constexpr (std::is_same_v<T, StructuralTagOutput>) {
+          return {GrammarKind::kStructuralTag, {slice_of(output.tag)}};
         } else if constexpr (std::is_same_v<T, ChoiceOutput>) {
           GrammarTexts choice{.kind = GrammarKind::kChoice};
           for (const std::string& text : output.choices) choice.texts.push_back(slice_of(text));

@@ -185,6 +185,53 @@ TEST_F(Grammar, SchemasOwnWhiteSpaceOptionsDoNotCount) {
   for (uint32_t seed = 0; seed < 20; ++seed) EXPECT_LE(longest_white_space(write(matcher, seed)), 8u);
 }
 
+TEST_F(Grammar, WhiteSpaceOfSchemasWithinLarkIsBounded) {
+  const GrammarMatcher matcher = factory_.compile(GrammarOutput{
+      R"x(start: "%json {" /%json \// list // no %json here, and no "
+list: "(" %json {"type": "array", "minItems": 2, "maxItems": 2, "items": {"const": 1},
+                 "x-guidance": {"whitespace_pattern": "[ ]{100}"}} ")" # nor %json "here
+)x"});
+  size_t longest = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const std::string text = write(matcher, seed);
+    EXPECT_THAT(text, StartsWith("%json {%json /(")) << text;
+    longest = std::max(longest, longest_white_space(text));
+  }
+  EXPECT_LE(longest, 8u);
+  EXPECT_GE(longest, 2u);
+  EXPECT_THAT(refusal(GrammarOutput{"start: %json ("}), HasSubstr("expected a JSON schema"));
+  EXPECT_THAT(refusal(GrammarOutput{"start: %json false"}), HasSubstr("no text fits it"));
+}
+
+TEST_F(Grammar, TaggedPartsFitTheirSchemas) {
+  const GrammarMatcher matcher = factory_.compile(StructuralTagOutput{R"x({"type": "structural_tag",
+      "structures": [{"begin": "(a", "schema": {"enum": [11, 17]}, "end": ")"},
+                     {"begin": "(", "schema": {"const": 1}, "end": "!"}],
+      "triggers": ["("]})x"});
+  // Whether the matcher takes the text, character by character, and then may end or may not.
+  const auto takes = [&](std::string_view text, bool ends) {
+    GrammarMatcher copy = matcher;
+    for (const char c : text) {
+      if (!copy.accept(*tokenizer_.token_id(std::string(1, c)))) return false;
+    }
+    return copy.may_end() == ends;
+  };
+  EXPECT_TRUE(takes("", true));
+  EXPECT_TRUE(takes("1aa!)", true));
+  EXPECT_TRUE(takes("a(", false));
+  EXPECT_TRUE(takes("a(a17", false));
+  EXPECT_TRUE(takes("a(a17)1(1!(a11)a", true));
+  EXPECT_FALSE(takes("a(b", false));
+  EXPECT_FALSE(takes("a(a12", false));
+  EXPECT_FALSE(takes("(a11)(2", false));
+  EXPECT_THAT(refusal(StructuralTagOutput{"{"}), StartsWith("structural tag: not JSON"));
+  EXPECT_THAT(refusal(StructuralTagOutput{R"({"structures": []})"}), HasSubstr("triggers: expected 1 to 256"));
+  EXPECT_THAT(refusal(StructuralTagOutput{R"({"triggers": ["<"], "structures": []})"}), HasSubstr("structures"));
+  EXPECT_THAT(refusal(StructuralTagOutput{R"({"triggers": ["<"], "structures": [{"begin": "a", "end": "b"}]})"}),
+              HasSubstr("structures[0].begin: does not begin with one of the triggers"));
+  EXPECT_THAT(refusal(StructuralTagOutput{R"({"format": {}})"}), HasSubstr("only structures and triggers"));
+}
+
 TEST_F(Grammar, SpecsThatCannotBeAreRefusedWithWords) {
   EXPECT_THAT(refusal(JsonSchemaOutput{"{"}), StartsWith("JSON schema: not JSON: EOF"));
   EXPECT_EQ(refusal(JsonSchemaOutput{"false"}), "JSON schema: false: no text fits it");

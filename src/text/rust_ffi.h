@@ -48,7 +48,14 @@ struct HrGrammarFactory;
 struct HrGrammar;
 
 /// What the texts given to hr_grammar_compile are; all but choices are one text.
-enum class GrammarKind : int32_t { kJsonSchema = 0, kJsonObject = 1, kRegex = 2, kChoice = 3, kLark = 4 };
+enum class GrammarKind : int32_t {
+  kJsonSchema = 0,
+  kJsonObject = 1,
+  kRegex = 2,
+  kChoice = 3,
+  kLark = 4,
+  kStructuralTag = 5,
+};
 
 /// headrace::GgufVocab; -1 stands for an absent id or flag.
 struct HrGgufVocab {

@@ -1,7 +1,9 @@
 //! Constrained decoding: which tokens may come next so that the whole text fits a schema, a pattern or a grammar. The
 //! work is done by the crate llguidance; here are the limits, and what keeps marks of the model out of texts.
 
+mod lark;
 mod spec;
+mod structural_tag;
 
 use crate::error::{ErrorKind, Result, TextError};
 use llguidance::earley::SlicedBiasComputer;

@@ -1,5 +1,6 @@
 //! What a text must fit, as it comes from a request, and its limits.
 
+use super::{lark, structural_tag};
 use crate::error::{ErrorKind, Result, TextError};
 use llguidance::api::TopLevelGrammar;
 use serde_json::{json, Value};
@@ -13,11 +14,12 @@ pub enum Kind {
     Regex = 2,
     Choice = 3,
     Lark = 4,
+    StructuralTag = 5,
 }
 
 impl Kind {
     pub fn from_number(number: i32) -> Option<Self> {
-        [Self::JsonSchema, Self::JsonObject, Self::Regex, Self::Choice, Self::Lark]
+        [Self::JsonSchema, Self::JsonObject, Self::Regex, Self::Choice, Self::Lark, Self::StructuralTag]
             .into_iter()
             .find(|&kind| kind as i32 == number)
     }
@@ -29,6 +31,7 @@ impl Kind {
             Self::Regex => "regex",
             Self::Choice => "choice",
             Self::Lark => "grammar",
+            Self::StructuralTag => "structural tag",
         }
     }
 }
@@ -86,24 +89,26 @@ pub fn grammar_of(kind: Kind, texts: &[&str]) -> Result<TopLevelGrammar> {
             Ok(TopLevelGrammar::from_regex(text))
         }
         Kind::Choice => choice(texts),
-        Kind::Lark => {
-            check_lark_options(text)?;
-            Ok(TopLevelGrammar::from_lark(text.to_string()))
-        }
+        Kind::Lark => Ok(TopLevelGrammar::from_lark(lark::bounded(text)?)),
+        Kind::StructuralTag => Ok(TopLevelGrammar::from_lark(structural_tag::lark_of(text)?)),
     }
 }
 
 fn json_schema(kind: Kind, schema: Value) -> Result<TopLevelGrammar> {
+    check_patterns(kind, &schema)?;
+    Ok(TopLevelGrammar::from_json_schema(with_bounded_white_space(kind, schema)?))
+}
+
+pub fn with_bounded_white_space(kind: Kind, schema: Value) -> Result<Value> {
     let mut schema = match schema {
         Value::Bool(true) => json!({}),
         Value::Object(_) => schema,
         Value::Bool(false) => return Err(bad(kind, "false: no text fits it")),
         _ => return Err(bad(kind, "neither an object nor true")),
     };
-    check_patterns(kind, &schema)?;
     // Takes the place of options that the request may have put there.
     schema["x-guidance"] = json!({"whitespace_flexible": true, "whitespace_pattern": JSON_WHITE_SPACE});
-    Ok(TopLevelGrammar::from_json_schema(schema))
+    Ok(schema)
 }
 
 fn choice(texts: &[&str]) -> Result<TopLevelGrammar> {
@@ -133,7 +138,7 @@ fn check_nesting(kind: Kind, pattern: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_patterns(kind: Kind, schema: &Value) -> Result<()> {
+pub fn check_patterns(kind: Kind, schema: &Value) -> Result<()> {
     let check = |pattern: &str| {
         if pattern.len() > MAX_INNER_PATTERN_BYTES {
             let len = pattern.len();
@@ -170,17 +175,4 @@ pub fn with_deep_stack<T: Send>(compile: impl FnOnce() -> Result<T> + Send) -> R
 
 pub fn internal(message: &str) -> TextError {
     TextError { kind: ErrorKind::Internal, message: message.to_string() }
-}
-
-/// Refuses the option that lets texts hold bytes that are not UTF-8: the mark before special tokens is one of them.
-fn check_lark_options(text: &str) -> Result<()> {
-    for rest in text.split("%llguidance").skip(1) {
-        let options = serde_json::Deserializer::from_str(rest).into_iter::<Value>().next();
-        if let Some(Ok(options)) = options {
-            if options["allow_invalid_utf8"] == Value::Bool(true) {
-                return Err(bad(Kind::Lark, "allow_invalid_utf8: texts are UTF-8"));
-            }
-        }
-    }
-    Ok(())
 }
