@@ -113,6 +113,7 @@ class CacheManager {
   void hold_all(std::vector<GroupTable>& tables);
   void drop_all(std::vector<GroupTable>& tables);
 
+  void reserve_nodes();
   [[nodiscard]] int32_t blocks_for(int32_t positions) const noexcept;
   [[nodiscard]] int32_t cached_blocks(const CacheGroup& group) const noexcept;
   [[nodiscard]] int32_t available_blocks(const CacheGroup& group) const noexcept;

@@ -35,6 +35,7 @@ class IndexList {
     --size_;
   }
   /// Changes the capacity; indices beyond it must not be in the list.
+  void reserve(int32_t capacity) { links_.reserve(static_cast<size_t>(capacity)); }
   void resize(int32_t capacity) { links_.resize(static_cast<size_t>(capacity)); }
 
  private:

@@ -13,6 +13,16 @@ uint64_t hash_tokens(std::span<const TokenId> tokens, uint64_t seed) noexcept {
 PrefixTree::PrefixTree(int32_t block_tokens, int32_t num_groups, TokenHash hash)
     : block_tokens_(block_tokens), num_groups_(num_groups), hash_(hash) {}
 
+void PrefixTree::reserve(int32_t nodes) {
+  const auto count = static_cast<size_t>(nodes);
+  reserved_ = nodes;
+  nodes_.reserve(count);
+  tokens_.reserve(count * static_cast<size_t>(block_tokens_));
+  blocks_.reserve(count * static_cast<size_t>(num_groups_));
+  unused_.reserve(nodes);
+  by_hash_.reserve(count);
+}
+
 std::span<const TokenId> PrefixTree::tokens(NodeId node) const noexcept {
   const auto size = static_cast<size_t>(block_tokens_);
   return std::span(tokens_).subspan(static_cast<size_t>(raw(node)) * size, size);
@@ -80,6 +90,10 @@ void PrefixTree::remove(NodeId node) {
   free_.push_back(node);
 }
 
-void PrefixTree::clear() { *this = PrefixTree(block_tokens_, num_groups_, hash_); }
+void PrefixTree::clear() {
+  const int32_t nodes = reserved_;
+  *this = PrefixTree(block_tokens_, num_groups_, hash_);
+  reserve(nodes);
+}
 
 }  // namespace headrace

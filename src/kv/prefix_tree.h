@@ -30,6 +30,8 @@ class PrefixTree {
  public:
   /// `hash` may be any function: tokens are compared.
   PrefixTree(int32_t block_tokens, int32_t num_groups, TokenHash hash = hash_tokens);
+  /// Room for `nodes`, so that none of the first so many inserts has to move all that there is.
+  void reserve(int32_t nodes);
 
   /// The node of `tokens`, one block of them, after `parent`, or, where that is kNoNode, at the root of `salt`. kNoNode
   /// where there is none.
@@ -69,6 +71,7 @@ class PrefixTree {
   int32_t block_tokens_;
   int32_t num_groups_;
   TokenHash hash_;
+  int32_t reserved_ = 0;
   std::vector<Node> nodes_;
   std::vector<TokenId> tokens_;  // of node i: [i * block_tokens_, (i + 1) * block_tokens_)
   std::vector<BlockId> blocks_;  // of node i: [i * num_groups_, (i + 1) * num_groups_)

@@ -72,16 +72,17 @@ void measure(int32_t running, int32_t steps_in_flight) {
   const auto at = [](const std::vector<double>& values, double share) {
     return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
   };
-  fmt::print("{:8} {:8} {:3} {:10.0f} {:10.1f} {:10.1f} {:10.1f}\n", running, kWaiting, steps_in_flight,
-             static_cast<double>(rows) / kSteps, at(compose, 0.5), at(compose, 0.99), at(complete, 0.5));
+  fmt::print("{:8} {:8} {:3} {:10.0f} {:10.1f} {:10.1f} {:10.1f} {:10.1f}\n", running, kWaiting, steps_in_flight,
+             static_cast<double>(rows) / kSteps, at(compose, 0.5), at(compose, 0.99), compose.back(),
+             at(complete, 0.5));
 }
 
 }  // namespace
 }  // namespace headrace
 
 int main() {
-  fmt::print("{:>8} {:>8} {:>3} {:>10} {:>10} {:>10} {:>10}\n", "running", "waiting", "D", "rows/step", "compose us",
-             "P99", "complete");
+  fmt::print("{:>8} {:>8} {:>3} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "running", "waiting", "D", "rows/step",
+             "compose us", "P99", "most", "complete");
   for (const int running : {100, 1000}) {
     for (const int steps : {1, 4}) headrace::measure(running, steps);
   }
