@@ -8,10 +8,17 @@
 namespace headrace {
 namespace {
 
-/// A step with prompts takes at most twice what its decode rows alone take, or so much longer. What a stream may notice
-/// is three times, or 25 ms: the rest is for errors of the prediction.
+/// A step with prompts should take twice what its decode rows alone take, or so much longer where that is little: a
+/// prompt in chunks of a few tokens takes for ever.
 constexpr double kTargetRatio = 2.0;
-constexpr double kTargetExtraSeconds = 0.018;
+constexpr double kTargetExtraSeconds = 0.002;
+/// It should hardly ever take three times as long: where steps often take longer than predicted, they are made shorter.
+constexpr double kLimitRatio = 3.0;
+constexpr double kLeastTargetRatio = 1.25;
+
+/// A step of prompts alone is long enough where its tokens come at this share of the rate of an endless one.
+constexpr double kWorthwhileRate = 0.95;
+constexpr int32_t kLeastStepTokens = 128;
 
 /// Shorter chunks than that are not cut off a prompt to fill up a step that has chunks already.
 constexpr int32_t kLeastExtraChunk = 16;
@@ -39,7 +46,10 @@ double Composer::target_seconds(int32_t steps_in_flight) const noexcept {
   if (config_.step_target_seconds > 0) return config_.step_target_seconds;
   const StageCost& cost = costs_.slowest();
   const double decoding = cost.fixed + cost.marginal(decodes) / steps_in_flight;
-  return std::max(kTargetRatio * decoding, decoding + kTargetExtraSeconds / steps_in_flight);
+  const double extra = kTargetExtraSeconds / steps_in_flight;
+  const double target = std::max(kTargetRatio * decoding, decoding + extra);
+  const double limit = std::max(kLimitRatio * decoding, decoding + kLimitRatio / kTargetRatio * extra);
+  return std::max(std::min(target, limit / costs_.late_ratio()), kLeastTargetRatio * decoding);
 }
 
 void Composer::take_decodes(Step& step, int32_t steps_in_flight) {
@@ -83,28 +93,41 @@ int64_t Composer::timely_tokens(const Step& step, double target, int32_t first_p
   return tokens < kLeastExtraChunk ? 0 : tokens;
 }
 
+int32_t Composer::worthwhile_tokens() const noexcept {
+  if (!config_.find_step_tokens) return config_.max_step_tokens;
+  const StageCost& cost = costs_.slowest();
+  const double tokens = kWorthwhileRate / (1 - kWorthwhileRate) * cost.fixed / cost.per_prompt_token;
+  const int32_t least = std::min(kLeastStepTokens, config_.max_step_tokens);
+  return static_cast<int32_t>(std::clamp<double>(std::round(tokens), least, config_.max_step_tokens));
+}
+
+int64_t Composer::returned_tokens(const Sequence& sequence, int64_t outputs) noexcept {
+  if (sequence.next_output + 1 >= sequence.length()) return sequence.remaining();
+  return std::max(sequence.next_output - sequence.computed, 0) + outputs;
+}
+
 int64_t Composer::pipelined_tokens(int32_t steps_in_flight) const noexcept {
   const auto stages = static_cast<double>(costs_.num_stages());
   const Sequence* first =
       queues_.prompts().oldest() != nullptr ? queues_.prompts().oldest() : queues_.waiting().oldest();
-  if (stages == 1 || steps_in_flight == 1 || first == nullptr) return config_.max_step_tokens;
+  if (stages == 1 || steps_in_flight == 1 || first == nullptr) return worthwhile_tokens();
   // n chunks of T tokens pass S stages in (n + S - 1) (fixed + T / n * cost): least at n = sqrt((S - 1) T cost /
   // fixed).
   const StageCost& cost = costs_.slowest();
   const double tokens = first->length();
   const double token_cost = cost.per_prompt_token + cost.per_attended_key * tokens / 2;
   const double best = std::sqrt(tokens * cost.fixed / ((stages - 1) * token_cost));
-  return static_cast<int64_t>(std::clamp<double>(best, config_.block_tokens, config_.max_step_tokens));
+  return static_cast<int64_t>(std::clamp<double>(best, config_.block_tokens, worthwhile_tokens()));
 }
 
 void Composer::take_prompts(Step& step, int32_t steps_in_flight, double target) {
   const bool decodes = residents_.decodes().decode_rows > 0;
-  const int64_t most =
-      decodes ? config_.max_step_tokens : std::min<int64_t>(config_.max_step_tokens, pipelined_tokens(steps_in_flight));
+  const int64_t most = decodes ? config_.max_step_tokens : pipelined_tokens(steps_in_flight);
   const int32_t most_in_chunk = config_.max_chunk_tokens > 0 ? config_.max_chunk_tokens : config_.max_step_tokens;
   std::vector<Sequence*> passed;  // no room for them in this step
   bool may_start = true;
   bool began_again = false;
+  int64_t prompt_outputs = 0;
   for (;;) {
     const int64_t left = most - static_cast<int64_t>(step.plan.tokens.size());
     if (left <= 0) break;
@@ -124,16 +147,19 @@ void Composer::take_prompts(Step& step, int32_t steps_in_flight, double target) 
     }
     // From here on it is in no queue, so the step takes it once.
     const int64_t timely = timely_tokens(step, target, sequence->computed);
-    const int64_t tokens = std::min<int64_t>({sequence->remaining(), left, most_in_chunk, timely});
+    const int64_t returned = returned_tokens(*sequence, config_.max_prompt_outputs - prompt_outputs);
+    const int64_t tokens = std::min<int64_t>({sequence->remaining(), left, most_in_chunk, timely, returned});
     if (tokens == 0 || !residents_.grow(*sequence, sequence->computed + static_cast<int32_t>(tokens), step.number)) {
       if (tokens > 0 && sequence->state() == SequenceState::kPreempted) {
         may_start = !std::exchange(began_again, true);
         continue;
       }
       passed.push_back(sequence);
-      if (tokens == 0) break;
+      if (timely == 0) break;
       continue;
     }
+    const int64_t first_output = sequence->next_output - sequence->computed;
+    if (sequence->next_output + 1 < sequence->length()) prompt_outputs += std::max<int64_t>(tokens - first_output, 0);
     tenants_.advance(tenants_.served(sequence->spec.tenant));
     add_row(step, *sequence, static_cast<int32_t>(tokens));
   }

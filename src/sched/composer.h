@@ -32,6 +32,8 @@ class Composer {
 
   /// Seconds that a step with prompts may take beside the present decode rows; infinity where there are none.
   [[nodiscard]] double target_seconds(int32_t steps_in_flight) const noexcept;
+  /// Tokens of a step of prompts alone.
+  [[nodiscard]] int32_t worthwhile_tokens() const noexcept;
 
  private:
   void take_decodes(Step& step, int32_t steps_in_flight);
@@ -39,6 +41,8 @@ class Composer {
   [[nodiscard]] Sequence* next_to_start();
   /// Tokens of a prompt from `first_pos` on for which the step has time. 0: leave it to the next one.
   [[nodiscard]] int64_t timely_tokens(const Step& step, double target, int32_t first_pos) const noexcept;
+  /// Tokens of a prompt of which at most so many return an output, where it wants more than its last one.
+  [[nodiscard]] static int64_t returned_tokens(const Sequence& sequence, int64_t outputs) noexcept;
   /// Tokens of a step without decode rows.
   [[nodiscard]] int64_t pipelined_tokens(int32_t steps_in_flight) const noexcept;
   void add_row(Step& step, Sequence& sequence, int32_t num_tokens);

@@ -15,6 +15,9 @@ constexpr double kOutlier = 4.0;           // errors beyond so many usual ones a
 constexpr double kLeastUsualError = 0.01;  // clocks and caches are no steadier than that
 constexpr double kLeastFactor = 1e-3;      // no cost falls to zero or below, or shares of it would mean nothing
 constexpr double kMovingMean = 1.0 / 16;
+constexpr double kLateShare = 0.02;  // of steps that take longer than the late ratio says
+constexpr double kLateStep = 0.05;   // by which it moves: two late steps in a hundred and none in fifty balance
+constexpr double kMostLateRatio = 2.0;
 
 }  // namespace
 
@@ -86,6 +89,11 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
   const double size = std::min(std::abs(raw_error), 1.0);
   fit.error = fit.steps == 0 ? size : fit.error + (size - fit.error) * kMovingMean;
   fit.recent_seconds += (predicted - fit.recent_seconds) * kMovingMean;
+  if (load.prompt_tokens > 0 && load.decode_rows > 0 && fit.steps >= kTrustingSteps) {
+    const bool is_late = measured > fit.late_ratio * predicted;
+    fit.late_ratio += kLateStep * (is_late ? 1 - kLateShare : -kLateShare);
+    fit.late_ratio = std::clamp(fit.late_ratio, 1.0, kMostLateRatio);
+  }
 
   // Steps that are out of all proportion are cut to the limit, which grows if they go on: a machine that has become
   // slower is believed after some steps, a single hiccup never.

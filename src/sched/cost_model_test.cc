@@ -66,6 +66,25 @@ TEST(CostModel, KeepsWhatItKnowsOfPromptsThroughHoursOfDecoding) {
   EXPECT_NEAR(model.slowest().seconds(prompt), kTrue.seconds(prompt), 0.2 * kTrue.seconds(prompt));
 }
 
+TEST(CostModel, TellsHowLateStepsWithPromptsMayBe) {
+  const auto late_ratio = [](double share, double ratio) {
+    CostModel model(std::vector<StageCost>{StageCost{}});
+    double debt = 0;
+    for (int step = 0; step < 6000; ++step) {
+      const StepLoad load = load_at(step);
+      if (load.prompt_tokens > 0) debt += share;
+      const bool is_late = debt >= 1;
+      if (is_late) debt -= 1;
+      model.learn(load, std::vector<double>{kTrue.seconds(load) * (is_late ? ratio : 1)});
+    }
+    return model.late_ratio();
+  };
+  EXPECT_LT(late_ratio(0, 1), 1.05);
+  EXPECT_LT(late_ratio(0.005, 1.6), 1.2) << "too rare to count";
+  EXPECT_NEAR(late_ratio(0.1, 1.6), 1.6, 0.15);
+  EXPECT_NEAR(late_ratio(0.1, 10), 2, 0.05) << "the most that is allowed for";
+}
+
 TEST(CostModel, KnowsTheSlowestStage) {
   StageCost slow = kTrue;
   slow.fixed *= 2;

@@ -16,7 +16,8 @@ void PromptQueue::push(Sequence& sequence) {
   }
   entry->second.sequences.emplace(sequence.arrival, &sequence);
   by_arrival_.emplace(sequence.arrival, &sequence);
-  sequence.queued_tokens = sequence.length();
+  const bool runs = sequence.state() == SequenceState::kRunning;
+  sequence.queued_tokens = runs ? sequence.remaining() : sequence.length();
   tokens_ += sequence.queued_tokens;
 }
 

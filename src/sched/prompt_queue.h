@@ -25,7 +25,7 @@ class PromptQueue {
   /// The one that came first, whatever its priority; nullptr: empty.
   [[nodiscard]] Sequence* oldest() const noexcept;
   [[nodiscard]] size_t size() const noexcept { return by_arrival_.size(); }
-  /// Of all sequences, when they were pushed.
+  /// To be computed of all sequences, when they were pushed.
   [[nodiscard]] int64_t tokens() const noexcept { return tokens_; }
 
  private:

@@ -1,5 +1,7 @@
 #include "sched/scheduler.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace headrace {
@@ -76,6 +78,8 @@ std::optional<StepPlan> Scheduler::compose() {
   composer_.fill(step, depth_.limit());
   if (step.plan.rows.empty()) return std::nullopt;
   steps_ = step.number;
+  last_step_tokens_ = std::ssize(step.plan.tokens);
+  step_tokens_ += last_step_tokens_;
   step.plan.epoch = epoch_;
   step.plan.step_id = StepId{step.number};
   residents_.tell(step.plan);
@@ -121,15 +125,28 @@ void Scheduler::restart(EpochId epoch) {
 }
 
 SchedulerFigures Scheduler::figures() const noexcept {
+  const StageCost& cost = costs_.slowest();
+  const StepLoad& decodes = residents_.decodes();
+  const PromptQueue& prompts = queues_.prompts();
+  const PromptQueue& waiting = queues_.waiting();
+  const auto num_prompts = static_cast<double>(std::max<size_t>(prompts.size() + waiting.size(), 1));
+  const double mean_prompt = static_cast<double>(prompts.tokens() + waiting.tokens()) / num_prompts;
   return {.running = static_cast<int64_t>(residents_.size()),
           .waiting = static_cast<int64_t>(sequences_.size() - residents_.size()),
-          .queued_tokens = queues_.waiting().tokens(),
+          .queued_tokens = waiting.tokens(),
+          .unread_tokens = prompts.tokens(),
           .preemptions = residents_.preemptions(),
           .steps = static_cast<int64_t>(steps_),
+          .step_tokens = step_tokens_,
+          .last_step_tokens = last_step_tokens_,
+          .prompt_step_tokens = composer_.worthwhile_tokens(),
           .in_flight = static_cast<int32_t>(out_.size()),
           .in_flight_limit = depth_.limit(),
-          .step_target_seconds = residents_.decodes().decode_rows > 0 ? composer_.target_seconds(depth_.limit()) : 0.0,
-          .cost_error = costs_.relative_error()};
+          .step_target_seconds = decodes.decode_rows > 0 ? composer_.target_seconds(depth_.limit()) : 0.0,
+          .cost_error = costs_.relative_error(),
+          .prompt_token_seconds = cost.per_prompt_token + cost.per_attended_key * mean_prompt / 2,
+          .decode_token_seconds =
+              decodes.decode_rows > 0 ? cost.seconds(decodes) / static_cast<double>(decodes.decode_rows) : 0.0};
 }
 
 }  // namespace headrace

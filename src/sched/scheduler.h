@@ -33,12 +33,17 @@ struct SchedulerFigures {
   int64_t running = 0;
   int64_t waiting = 0;  ///< preempted ones included
   int64_t queued_tokens = 0;
+  int64_t unread_tokens = 0;  ///< of the prompts of running sequences
   int64_t preemptions = 0;
   int64_t steps = 0;
-  int32_t in_flight = 0;           ///< steps composed whose result is not there
-  int32_t in_flight_limit = 1;     ///< D
-  double step_target_seconds = 0;  ///< that a step with prompts may take; 0: no decode rows, no limit
-  double cost_error = 0;           ///< moving mean of |predicted - measured| / measured, of the slowest stage
+  int64_t step_tokens = 0, last_step_tokens = 0;  ///< of all steps and of the last one
+  int32_t prompt_step_tokens = 0;                 ///< that a step of prompts alone takes at most
+  int32_t in_flight = 0;                          ///< steps composed whose result is not there
+  int32_t in_flight_limit = 1;                    ///< D
+  double step_target_seconds = 0;                 ///< that a step with prompts may take; 0: no decode rows, no limit
+  double cost_error = 0;            ///< moving mean of |predicted - measured| / measured, of the slowest stage
+  double prompt_token_seconds = 0;  ///< that a token of the present prompts costs, on the slowest stage
+  double decode_token_seconds = 0;  ///< that a token of the sequences that decode does; 0: none do
 };
 
 /// Decides what each step computes. Sequences wait, run, are preempted when blocks are short, and finish; a step takes
@@ -116,6 +121,8 @@ class Scheduler {
   std::deque<Out> out_;  ///< steps whose result is not there, oldest first
   uint64_t arrivals_ = 0;
   uint64_t steps_ = 0;
+  int64_t step_tokens_ = 0;
+  int64_t last_step_tokens_ = 0;
   EpochId epoch_{};
 };
 

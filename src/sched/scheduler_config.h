@@ -12,8 +12,13 @@ struct SchedulerConfig {
   int32_t num_groups = 1;         ///< cache groups of the model
   int32_t block_tokens = 16;      ///< as the cache's
   int32_t max_step_tokens = 512;  ///< tokens in one step (--max-num-batched-tokens)
-  int32_t max_chunk_tokens = 0;   ///< of one prompt in one step; 0: max_step_tokens
-  int32_t max_num_seqs = 256;     ///< sequences running at once
+  /// Steps of prompts alone take only as many tokens as make them cheaper: more would just keep others waiting.
+  bool find_step_tokens = false;
+  int32_t max_chunk_tokens = 0;  ///< of one prompt in one step; 0: max_step_tokens
+  /// Outputs of a step in which prompts have more than their last one (log-probabilities of a prompt): each is as long
+  /// as the vocabulary.
+  int32_t max_prompt_outputs = std::numeric_limits<int32_t>::max();
+  int32_t max_num_seqs = 256;  ///< sequences running at once
   /// Of a prompt, the tokens that must find room before it starts. Where all groups have windows, the longest window
   /// and max_step_tokens are enough.
   int32_t max_prompt_claim = std::numeric_limits<int32_t>::max();

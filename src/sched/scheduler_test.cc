@@ -142,7 +142,7 @@ TEST(Scheduler, CutsPromptsIntoChunksAndAsksForTheLastOutput) {
 }
 
 TEST(Scheduler, AsksForOutputsFromAPositionOnEvenIfItIsCached) {
-  Rig rig({});
+  Rig rig({.step_target_seconds = 1});
   ASSERT_EQ(rig.add(1, 50), Admit::kYes);
   rig.compose();
   ASSERT_EQ(rig.add(2, {.tokens = counted(50), .max_len = 50, .output_from = 20}), Admit::kYes);
@@ -152,6 +152,38 @@ TEST(Scheduler, AsksForOutputsFromAPositionOnEvenIfItIsCached) {
   EXPECT_EQ(rig.scheduler().cached_tokens(SequenceId{3}), 48);
   rig.receive();
   rig.receive();
+}
+
+TEST(Scheduler, AsksForAFewOutputsOfPromptsAtOnce) {
+  Rig rig({.max_step_tokens = 64, .max_prompt_outputs = 10});
+  ASSERT_EQ(rig.add(1, {.tokens = counted(40), .max_len = 40, .output_from = 5}), Admit::kYes);
+  ASSERT_EQ(rig.add(2, {.tokens = counted(40), .max_len = 40, .output_from = 0, .salt = 1}), Admit::kYes);
+  ASSERT_EQ(rig.add(3, {.tokens = counted(30), .max_len = 30, .salt = 2}), Admit::kYes);
+  rig.compose();
+  EXPECT_THAT(rig.plan(0).rows, ElementsAre(PlanRow{SequenceId{1}, 0, 15, 10}, PlanRow{SequenceId{3}, 0, 30, 1}));
+  rig.run(20);
+  EXPECT_THAT(rig.finished(), UnorderedElementsAre(1, 2, 3));
+  std::map<SequenceId, int64_t> outputs;
+  for (const StepPlan& plan : rig.plans()) {
+    EXPECT_LE(num_outputs(plan), 12) << "a last output of two prompts may come on top";
+    for (const PlanRow& row : plan.rows) outputs[row.sequence] += row.num_outputs;
+  }
+  EXPECT_THAT(outputs,
+              ElementsAre(std::pair(SequenceId{1}, 35), std::pair(SequenceId{2}, 40), std::pair(SequenceId{3}, 1)));
+}
+
+TEST(Scheduler, FindsHowManyTokensAStepIsWorth) {
+  const auto tokens_with = [](double fixed) {
+    const StageCost cost{.fixed = fixed, .per_decode_row = 1, .per_prompt_token = 0.1, .per_attended_key = 1e-9};
+    Rig rig({.max_step_tokens = 512, .find_step_tokens = true, .stage_costs = {cost}}, 256);
+    EXPECT_EQ(rig.add(1, 1000, 1001), Admit::kYes);
+    rig.compose();
+    EXPECT_EQ(rig.plan(0).rows[0].num_tokens, rig.scheduler().figures().prompt_step_tokens);
+    return rig.plan(0).rows[0].num_tokens;
+  };
+  EXPECT_EQ(tokens_with(2), 380) << "where 380 x 0.1 of 40 seconds are the tokens'";
+  EXPECT_EQ(tokens_with(0.01), 128) << "the least";
+  EXPECT_EQ(tokens_with(100), 512) << "the most";
 }
 
 TEST(Scheduler, OneStepInFlightTakesAllDecodeRows) {

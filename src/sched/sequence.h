@@ -56,7 +56,7 @@ struct Sequence {
   bool started = false;            ///< has run at some time
   bool decoding = false;           ///< running, and all it began with was submitted
 
-  int32_t queued_tokens = 0;  ///< its length when it entered the queue of prompts or the waiting one
+  int32_t queued_tokens = 0;  ///< to compute, when it entered the queue of prompts or the waiting one
   enum class Queue : uint8_t { kNone, kWaiting, kPrompts, kDecodes } queue = Queue::kNone;
   Sequence* next_decode = nullptr;  ///< links of the queue of decode rows
   Sequence* prev_decode = nullptr;
