@@ -59,8 +59,8 @@ std::vector<Option> serving_flags(LoadOptions& options) {
       {.name = "max-num-batched-tokens",
        .target = &options.max_num_batched_tokens,
        .range = {.min = 0, .max = 65536},
-       .default_text = "512",
-       .help = "tokens in one step"},
+       .default_text = "found by measuring the machine",
+       .help = "tokens in one step; 0: find them"},
   };
 }
 

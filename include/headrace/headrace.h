@@ -24,11 +24,14 @@ struct LoadOptions {
   int64_t kv_cache_memory_bytes = 0;    ///< of the KV cache; 0: most of what the weights leave free
   bool prefix_caching = true;           ///< requests share the cache of prompts that begin alike
   int32_t max_num_seqs = 0;             ///< sequences computed at once; 0: 256
-  int32_t max_num_batched_tokens = 0;   ///< tokens in one step; 0: 512
+  int32_t max_num_batched_tokens = 0;   ///< tokens in one step; 0: found by measuring the machine
   int32_t max_queued_requests = 4096;   ///< that wait to begin; more are refused
   int64_t max_queued_tokens = int64_t{1} << 24;  ///< of the prompts that wait to begin
   std::string chat_template = {};                ///< text of a template to use in place of the model's
   std::function<void(double)> on_progress = {};  ///< share of the weights that is packed, 0 to 1
+  /// For tests: asked on the model's thread before each step, numbered from 1; true: the step fails, as if the machine
+  /// had. It may take its time, which makes the step slow, and must not throw.
+  std::function<bool(int64_t step)> fault_injection = {};
 };
 
 /// One answer to one prompt, with its times.
@@ -50,10 +53,26 @@ struct ModelFigures {
   int64_t running_requests = 0, queued_requests = 0, queued_tokens = 0;
   int64_t finished = 0, cancelled = 0, failed = 0, refused = 0;
   int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
-  int64_t steps = 0, preemptions = 0;
-  double step_seconds = 0;      ///< that stages have computed, all together
-  double kv_cache_used = 0;     ///< share of the blocks that sequences hold, 0 to 1
-  double cost_model_error = 0;  ///< moving mean of |predicted - measured| / measured of a step's time
+  int64_t running_sequences = 0,
+          waiting_sequences = 0;  ///< of requests with several choices, each; preempted ones wait
+
+  int64_t steps = 0, failed_steps = 0, preemptions = 0;
+  int64_t step_tokens = 0, last_step_tokens = 0;  ///< computed, of all steps and of the last one
+  int32_t prompt_step_tokens = 0;                 ///< that a step of prompts alone takes, as found or fixed
+  double step_seconds = 0;                        ///< that stages have computed, all together
+  double cost_model_error = 0;                    ///< moving mean of |predicted - measured| / measured of a step's time
+  /// While there is work: since the last step, or since the work came. A model that works takes steps of well under a
+  /// second; one that hangs does not.
+  double seconds_without_step = 0;
+  /// That prompts and answers of all queued requests would take, by what steps cost and by the mean answer so far.
+  double backlog_seconds = 0;
+
+  double kv_cache_used = 0;                                         ///< share of the blocks that sequences hold, 0 to 1
+  int64_t kv_blocks = 0, kv_used_blocks = 0, kv_cached_blocks = 0;  ///< cached: of prefixes that no sequence holds
+  int64_t kv_evicted_blocks = 0;                                    ///< cached ones given up, since the start
+  int32_t kv_block_tokens = 0;
+  double kv_fragmentation = 0;  ///< share of the places in used blocks that hold no token yet, 0 to 1
+  int64_t prefix_query_tokens = 0, prefix_hit_tokens = 0;  ///< looked for in the cache, and found
 };
 
 /// A model in memory that answers any number of requests at once. Threading: every function from any thread.

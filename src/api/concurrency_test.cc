@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "api/event_queue.h"
 #include "base/cat.h"
+#include "files/json_file.h"
+#include "files/test_folder.h"
 #include "headrace/headrace.h"
 
 namespace headrace {
@@ -18,9 +21,31 @@ using ::testing::HasSubstr;
 
 std::string data(const std::string& path) { return std::string(HR_TEST_DATA) + "/" + path; }
 
+/// A model whose first layer sees everything and whose others see 32 positions: two cache groups.
+constexpr std::string_view kMixed = "full and windows";
+
+std::string mixed_model() {
+  static const TestFolder folder;
+  std::string config = read_text_file(data("models/qwen2/config.json"));
+  const auto set = [&](const std::string& from, const std::string& to) {
+    const size_t at = config.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    config.replace(at, from.size(), to);
+  };
+  set(R"("use_sliding_window": false)", R"("use_sliding_window": true)");
+  set(R"("max_window_layers": 2)", R"("max_window_layers": 1)");
+  folder.write("config.json", config);
+  for (const char* file : {"model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
+    std::error_code there_already;
+    std::filesystem::create_symlink(std::filesystem::absolute(data("models/qwen2/") + file), folder.path(file),
+                                    there_already);
+  }
+  return folder.path();
+}
+
 Model load(LoadOptions options = {}, const std::string& name = "models/llama") {
   if (options.threads == 0) options.threads = 1;
-  return Model::load(data(name), options);
+  return Model::load(name == kMixed ? mixed_model() : data(name), options);
 }
 
 std::vector<int32_t> prompt_of(int32_t length, int32_t seed) {
@@ -112,10 +137,12 @@ TEST_P(Crowd, PreemptedOnesAreComputedAgainAndLoseNothing) {
   if (!has_windows) {
     EXPECT_GT(small.figures().preemptions, 0);
   }
+  EXPECT_GT(small.figures().prefix_hit_tokens, 0);
   EXPECT_EQ(settled_figures(small).kv_cache_used, 0) << "all blocks are back";
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Crowd, testing::Values("models/llama", "models/mistral", "gguf/qwen2-Q8_0.gguf"),
+INSTANTIATE_TEST_SUITE_P(Models, Crowd,
+                         testing::Values("models/llama", "models/mistral", "gguf/qwen2-Q8_0.gguf", kMixed.data()),
                          [](const auto& model) {
                            std::string name = model.param;
                            for (char& c : name) {
@@ -123,6 +150,14 @@ INSTANTIATE_TEST_SUITE_P(Models, Crowd, testing::Values("models/llama", "models/
                            }
                            return name;
                          });
+
+/// Events until the last one.
+GenerationEvent last_of(EventQueue& events) {
+  for (;;) {
+    GenerationEvent event = events.pop();
+    if (event.last) return event;
+  }
+}
 
 TEST(Requests, ACancelledOneGivesItsBlocksBack) {
   Model model = load();
@@ -133,15 +168,73 @@ TEST(Requests, ACancelledOneGivesItsBlocksBack) {
   const RequestId id = model.submit({.input = prompt_of(10, 1), .sampling = params}, events.sink());
   (void)events.pop();
   model.cancel(id);
-  GenerationEvent event;
-  do {
-    event = events.pop();
-  } while (!event.last);
-  EXPECT_EQ(event.finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(last_of(events).finish_reason, FinishReason::kCancelled);
   const ModelFigures figures = settled_figures(model);
   EXPECT_EQ(figures.cancelled, 1);
   EXPECT_EQ(figures.running_requests, 0);
   EXPECT_EQ(figures.kv_cache_used, 0);
+}
+
+TEST(Requests, AFailedStepEndsThoseThatHadBegunAndNoOthers) {
+  Model model = load({.max_num_seqs = 1, .fault_injection = [](int64_t step) { return step == 3; }});
+  SamplingParams params{.temperature = 0, .max_tokens = 20};
+  params.ignore_eos = true;
+  EventQueue begun;
+  EventQueue waits;
+  (void)model.submit({.input = prompt_of(10, 1), .sampling = params}, begun.sink());
+  (void)model.submit({.input = prompt_of(10, 2), .sampling = params}, waits.sink());
+  const GenerationEvent failed = last_of(begun);
+  ASSERT_TRUE(failed.error);
+  EXPECT_EQ(failed.error->code(), ErrorCode::kInternal);
+  EXPECT_THAT(failed.error->message(), HasSubstr("step 3"));
+  const GenerationEvent finished = last_of(waits);
+  EXPECT_FALSE(finished.error);
+  EXPECT_EQ(finished.usage.completion_tokens, 20);
+  const ModelFigures figures = settled_figures(model);
+  EXPECT_EQ(figures.failed_steps, 1);
+  EXPECT_EQ(figures.failed, 1);
+  EXPECT_EQ(figures.finished, 1);
+  EXPECT_EQ(figures.kv_used_blocks, 0);
+}
+
+TEST(Requests, FiguresTellOfQueueCacheAndHangingSteps) {
+  std::atomic<bool> hangs = false;
+  Model model = load({.max_num_seqs = 1, .fault_injection = [&](int64_t step) {
+                        if (step == 4) hangs = true;
+                        while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                        return false;
+                      }});
+  EXPECT_EQ(model.figures().seconds_without_step, 0);
+  EXPECT_EQ(model.figures().backlog_seconds, 0);
+  SamplingParams params{.temperature = 0, .max_tokens = 5};
+  params.ignore_eos = true;
+  EventQueue first;
+  EventQueue second;
+  (void)model.submit({.input = prompt_of(40, 1), .sampling = params}, first.sink());
+  (void)model.submit({.input = prompt_of(40, 1), .sampling = params}, second.sink());
+  while (!hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const ModelFigures early = model.figures();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const ModelFigures late = model.figures();
+  EXPECT_GE(late.seconds_without_step, early.seconds_without_step + 0.02);
+  EXPECT_EQ(late.steps, 3);
+  EXPECT_EQ(late.running_sequences, 1);
+  EXPECT_EQ(late.waiting_sequences, 1);
+  EXPECT_GT(late.backlog_seconds, 0);
+  EXPECT_EQ(late.step_tokens, 42) << "the prompt, and two tokens";
+  EXPECT_EQ(late.last_step_tokens, 1);
+  EXPECT_EQ(late.kv_block_tokens, 16);
+  EXPECT_GE(late.kv_used_blocks, 3);
+  EXPECT_LE(late.kv_used_blocks, late.kv_blocks);
+  EXPECT_DOUBLE_EQ(late.kv_fragmentation, 1 - 42.0 / static_cast<double>(late.kv_used_blocks * 16));
+  hangs = false;
+  (void)last_of(first);
+  EXPECT_EQ(last_of(second).usage.cached_tokens, 32);
+  const ModelFigures end = settled_figures(model);
+  EXPECT_EQ(end.prefix_query_tokens, 80);
+  EXPECT_EQ(end.prefix_hit_tokens, 32);
+  EXPECT_EQ(end.seconds_without_step, 0);
+  EXPECT_EQ(end.backlog_seconds, 0);
 }
 
 TEST(Requests, TooManyWaitingAreRefusedAtOnce) {
@@ -164,10 +257,7 @@ TEST(Requests, TooManyWaitingAreRefusedAtOnce) {
   }
   EXPECT_GE(refused, 6) << "one runs at most, one waits";
   for (const RequestId id : accepted) model.cancel(id);
-  for (const auto& queue : queues) {
-    while (!queue->pop().last) {
-    }
-  }
+  for (const auto& queue : queues) (void)last_of(*queue);
 }
 
 TEST(Requests, AnOverlongOneFailsAlone) {

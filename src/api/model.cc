@@ -65,11 +65,20 @@ class Running {
   bool ended_ = false;
 };
 
+/// Room for the tokens of a step whose number is to be found.
+constexpr int32_t kMostFoundStepTokens = 1024;
+
 EngineConfig serving_config(const LoadOptions& options) {
   EngineConfig config = engine_config(options);
   config.serving =
       ServingConfig{.kv_cache_bytes = options.kv_cache_memory_bytes, .prefix_caching = options.prefix_caching};
   if (options.max_num_seqs > 0) config.serving->max_num_seqs = options.max_num_seqs;
+  if (options.max_num_batched_tokens == 0) {
+    config.max_step_tokens = kMostFoundStepTokens;
+    config.max_chunk_tokens = kMostFoundStepTokens;
+    config.serving->find_step_tokens = true;
+  }
+  config.fault_injection = options.fault_injection;
   return config;
 }
 
@@ -167,6 +176,10 @@ class Model::Impl {
 
 ModelFigures Model::Impl::figures() const {
   const GeneratorFigures now = generator_.figures();
+  const auto share = [](int64_t part, int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(whole, 1));
+  };
+  const int64_t places = now.cache.used_blocks * kBlockTokens;
   return {.running_requests = now.running_requests,
           .queued_requests = now.queued_requests,
           .queued_tokens = now.queued_tokens,
@@ -177,12 +190,27 @@ ModelFigures Model::Impl::figures() const {
           .prompt_tokens = now.prompt_tokens,
           .cached_tokens = now.cached_tokens,
           .completion_tokens = now.completion_tokens,
+          .running_sequences = now.scheduler.running,
+          .waiting_sequences = now.scheduler.waiting,
           .steps = now.scheduler.steps,
+          .failed_steps = now.failed_steps,
           .preemptions = now.scheduler.preemptions,
+          .step_tokens = now.scheduler.step_tokens,
+          .last_step_tokens = now.scheduler.last_step_tokens,
+          .prompt_step_tokens = now.scheduler.prompt_step_tokens,
           .step_seconds = now.step_seconds,
-          .kv_cache_used = static_cast<double>(now.cache.used_blocks) /
-                           static_cast<double>(std::max<int64_t>(now.cache.total_blocks, 1)),
-          .cost_model_error = now.scheduler.cost_error};
+          .cost_model_error = now.scheduler.cost_error,
+          .seconds_without_step = now.seconds_without_step,
+          .backlog_seconds = now.backlog_seconds,
+          .kv_cache_used = share(now.cache.used_blocks, now.cache.total_blocks),
+          .kv_blocks = now.cache.total_blocks,
+          .kv_used_blocks = now.cache.used_blocks,
+          .kv_cached_blocks = now.cache.cached_blocks,
+          .kv_evicted_blocks = now.cache.evicted_blocks,
+          .kv_block_tokens = kBlockTokens,
+          .kv_fragmentation = places > 0 ? 1 - share(now.cache.used_tokens, places) : 0,
+          .prefix_query_tokens = now.cache.query_tokens,
+          .prefix_hit_tokens = now.cache.hit_tokens};
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

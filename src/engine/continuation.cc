@@ -7,8 +7,9 @@ namespace headrace {
 Continuation::Continuation(SamplingState state, const Tokenizer& tokenizer, const Config& config)
     : state_(std::move(state)),
       config_(config),
-      detokenizer_(tokenizer,
-                   {.skip_special = state_.params().skip_special_tokens, .continues_text = config.continues_text}),
+      detokenizer_(tokenizer, {.skip_special = state_.params().skip_special_tokens,
+                               // A blank that a grammar asks for is part of the answer wherever it stands.
+                               .continues_text = config.continues_text || state_.has_grammar()}),
       stop_(state_.params().stop, state_.params().include_stop_str_in_output) {}
 
 Continuation Continuation::fork(uint32_t choice) const {

@@ -8,13 +8,19 @@
 #include "backend/fakedev/fakedev_backend.h"
 #include "base/error.h"
 #include "base/system_memory.h"
+#include "engine/failing_executor.h"
 #include "engine/local_executor.h"
+#include "engine/step_calibration.h"
 
 namespace headrace {
 namespace {
 
 /// Address space that the test device reserves: ample for models that tests run on it.
 constexpr int64_t kFakedevBytes = int64_t{8} << 30;
+
+/// Of the logits that a step returns for the log-probabilities of prompts; those of sampled rows come on top, one row
+/// of the vocabulary for each sequence.
+constexpr int64_t kPromptLogitsBytes = int64_t{64} << 20;
 
 }  // namespace
 
@@ -106,6 +112,9 @@ void Engine::build_stages(const ModelFiles& files, const EngineConfig& config, c
   }
   executor_ = std::make_unique<LocalExecutor>(std::move(stages), config.steps_in_flight);
   build_scheduler(config, cache.group_blocks);
+  if (config.fault_injection) {
+    executor_ = std::make_unique<FailingExecutor>(std::move(executor_), config.fault_injection);
+  }
 }
 
 void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32_t>& group_blocks) {
@@ -115,7 +124,21 @@ void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32
     cache.groups.push_back({group_blocks[i], spec_.cache_groups[i].window});
   }
   cache_ = std::make_unique<CacheManager>(cache);
-  SchedulerConfig scheduler{.num_groups = static_cast<int32_t>(cache.groups.size()),
+  SchedulerConfig scheduler = scheduler_config(config);
+  if (scheduler.find_step_tokens) {
+    scheduler.stage_costs = calibrate_steps({.executor = *executor_,
+                                             .cache = cache,
+                                             .scheduler = scheduler,
+                                             .clock = clock_,
+                                             .max_model_len = max_model_len_});
+    epoch_ = EpochId{raw(epoch_) + 1};
+  }
+  scheduler_ = std::make_unique<Scheduler>(std::move(scheduler), *cache_, clock_);
+  if (epoch_ != EpochId{}) scheduler_->restart(epoch_);
+}
+
+SchedulerConfig Engine::scheduler_config(const EngineConfig& config) const {
+  SchedulerConfig scheduler{.num_groups = static_cast<int32_t>(spec_.cache_groups.size()),
                             .block_tokens = kBlockTokens,
                             .max_step_tokens = config.max_step_tokens,
                             .max_chunk_tokens = config.max_chunk_tokens,
@@ -123,12 +146,15 @@ void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32
                             .steps_in_flight = config.steps_in_flight};
   if (config.serving) {
     scheduler.max_num_seqs = config.serving->max_num_seqs;
+    scheduler.find_step_tokens = config.serving->find_step_tokens;
+    const int64_t row_bytes = std::max<int64_t>(spec_.vocab_size, 1) * static_cast<int64_t>(sizeof(float));
+    scheduler.max_prompt_outputs = static_cast<int32_t>(std::max<int64_t>(kPromptLogitsBytes / row_bytes, 1));
   } else {
     // Whoever drives single steps asks for all that can be computed in each.
     scheduler.step_target_seconds = std::numeric_limits<double>::infinity();
   }
   scheduler.stage_costs.resize(std::max<size_t>(config.stages.size(), 1));
-  scheduler_ = std::make_unique<Scheduler>(std::move(scheduler), *cache_, clock_);
+  return scheduler;
 }
 
 void Engine::restart() {

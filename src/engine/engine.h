@@ -26,6 +26,8 @@ struct ServingConfig {
   int64_t kv_cache_bytes = 0;  ///< 0: most of what is free once the weights are packed
   bool prefix_caching = true;
   int32_t max_num_seqs = 256;  ///< sequences computed at once
+  /// max_step_tokens is only a bound: the tokens of a step are found by measuring the machine, a fraction of a second.
+  bool find_step_tokens = false;
 };
 
 struct EngineConfig {
@@ -41,7 +43,8 @@ struct EngineConfig {
   int32_t steps_in_flight = 1;       ///< steps that are composed before the first one's result is there
   std::vector<StageUnits> stages{};  ///< how the model is cut; empty: not at all
   BackendKind backend = BackendKind::kCpu;
-  CpuTuning tuning{};  ///< which of the bit-equal kernels run
+  CpuTuning tuning{};                                   ///< which of the bit-equal kernels run
+  std::function<bool(int64_t step)> fault_injection{};  ///< see FailingExecutor; empty: none
 };
 
 /// "f32", "f16", "bf16", "int8": the names of kKvDTypes on command lines.
@@ -96,6 +99,7 @@ class Engine {
   /// Once the weights are packed.
   [[nodiscard]] CachePlan size_cache(const EngineConfig& config) const;
   void build_scheduler(const EngineConfig& config, const std::vector<int32_t>& group_blocks);
+  [[nodiscard]] SchedulerConfig scheduler_config(const EngineConfig& config) const;
   void build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress);
 
   ArchSpec spec_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/log.h"
 
@@ -62,6 +63,7 @@ RequestId Generator::submit(GenerationInput input, EventSink sink) {
   ++queued_requests_;
   queued_tokens_ += prompt;
   arrived_.push_back(std::make_unique<ActiveRequest>(id, std::move(input), std::move(sink)));
+  if (!std::exchange(busy_, true)) progress_at_ = engine_.clock().now();
   wake_.notify_one();
   return id;
 }
@@ -78,15 +80,32 @@ GeneratorFigures Generator::figures() const {
   figures.queued_requests = queued_requests_;
   figures.queued_tokens = queued_tokens_;
   figures.refused = refused_;
+  figures.seconds_without_step = busy_ ? engine_.clock().now() - progress_at_ : 0;
+  figures.backlog_seconds = backlog_seconds(figures);
   return figures;
 }
 
+double Generator::backlog_seconds(const GeneratorFigures& figures) {
+  if (figures.queued_requests == 0) return 0;
+  const SchedulerFigures& scheduler = figures.scheduler;
+  const auto prompts =
+      static_cast<double>(std::max(figures.queued_tokens, scheduler.queued_tokens) + scheduler.unread_tokens);
+  // What those that run have been given so far counts too, or long first answers would be none at all.
+  const int64_t requests = figures.finished + figures.cancelled + figures.failed + figures.running_requests;
+  const double mean_answer =
+      static_cast<double>(figures.completion_tokens) / static_cast<double>(std::max<int64_t>(requests, 1));
+  return prompts * scheduler.prompt_token_seconds +
+         static_cast<double>(figures.queued_requests) * mean_answer * scheduler.decode_token_seconds;
+}
+
 void Generator::run() noexcept {
+  publish_figures(false);
   while (take_mail()) {
     expire();
     submit_steps();
-    if (steps_out_ > 0) receive_step();
-    publish_figures();
+    const bool steps = steps_out_ > 0;
+    if (steps) receive_step();
+    publish_figures(steps);
   }
 }
 
@@ -308,7 +327,8 @@ void Generator::take_token(ActiveRequest& request, Continuation& continuation, c
 }
 
 void Generator::recover(const Error& error) {
-  fail_all(error);
+  ++counts_.failed_steps;
+  fail_begun(error);
   for (; steps_out_ > 0; --steps_out_) (void)engine_.executor().receive(result_);
   engine_.restart();
 }
@@ -319,18 +339,24 @@ void Generator::fail(ActiveRequest& request, const Error& error) {
   drop(request);
 }
 
-void Generator::fail_all(const Error& error) {
-  log_warn("every request fails: {}", error.message());
-  while (!requests_.empty()) fail(*requests_.begin()->second, error);
+void Generator::fail_begun(const Error& error) {
+  std::vector<ActiveRequest*> begun;
+  for (const auto& [id, request] : requests_) {
+    if (request->begun()) begun.push_back(request.get());
+  }
+  log_warn("{} requests that had begun fail: {}", begun.size(), error.message());
+  for (ActiveRequest* request : begun) fail(*request, error);
 }
 
-void Generator::publish_figures() {
+void Generator::publish_figures(bool stepped) {
   counts_.running_requests = static_cast<int64_t>(requests_.size());
   counts_.scheduler = engine_.scheduler().figures();
   counts_.cache = engine_.cache().figures();
   const std::lock_guard lock(mutex_);
   published_ = counts_;
   published_.running_requests -= queued_requests_ - static_cast<int64_t>(arrived_.size());
+  busy_ = !requests_.empty() || !arrived_.empty();
+  if (stepped) progress_at_ = engine_.clock().now();
 }
 
 }  // namespace headrace

@@ -27,7 +27,10 @@ struct GeneratorFigures {
   int64_t prompt_tokens = 0;  ///< of requests that have begun
   int64_t cached_tokens = 0;
   int64_t completion_tokens = 0;
-  double step_seconds = 0;  ///< that stages have computed, all together
+  int64_t failed_steps = 0;
+  double step_seconds = 0;          ///< that stages have computed, all together
+  double seconds_without_step = 0;  ///< while there is work: since the last step, or since the work came
+  double backlog_seconds = 0;       ///< that prompts and answers of what is queued would take
   SchedulerFigures scheduler;
   CacheFigures cache;
 };
@@ -79,8 +82,10 @@ class Generator {
   void leave_queue(ActiveRequest& request);
   void recover(const Error& error);
   void fail(ActiveRequest& request, const Error& error);
-  void fail_all(const Error& error);
-  void publish_figures();
+  /// Of requests that have begun; the rest has lost nothing.
+  void fail_begun(const Error& error);
+  void publish_figures(bool stepped);
+  [[nodiscard]] static double backlog_seconds(const GeneratorFigures& figures);
 
   Engine& engine_;
   const Tokenizer& tokenizer_;
@@ -110,6 +115,8 @@ class Generator {
   GeneratorFigures published_;
   int64_t queued_requests_ = 0, queued_tokens_ = 0, refused_ = 0;
   uint64_t next_request_ = 1;
+  bool busy_ = false;       // there is work
+  double progress_at_ = 0;  // engine's clock: the last step, or when the work came
   bool stop_ = false;
 
   std::thread thread_;  // last: begins when all else is there
