@@ -11,12 +11,6 @@ namespace {
 constexpr int kClientGone = 499;     // of logs; nobody is sent it
 constexpr double kDrainSeconds = 5;  // until another server has taken over
 
-/// Until some of those that wait have been served.
-double retry_seconds(const ModelFigures& figures) {
-  const double served = static_cast<double>(std::max<int64_t>(figures.finished, 1));
-  return static_cast<double>(figures.queued_requests) * figures.step_seconds / served;
-}
-
 std::variant<openai::PendingAnswer, openai::StreamWriter> answer_of(openai::AnswerPlan plan) {
   if (plan.common.stream) return openai::StreamWriter(std::move(plan));
   return openai::PendingAnswer(std::move(plan));
@@ -66,7 +60,7 @@ bool GenerationReply::submit_all() {
     if (error.code() != ErrorCode::kUnavailable) {
       fail(error, Outcome::kRejected);
     } else {
-      fail(queue_full(retry_seconds(server_.model().figures()), error.message()), Outcome::kRejected);
+      fail(queue_full(server_.model().figures().backlog_seconds, error.message()), Outcome::kRejected);
     }
   } catch (const std::exception& error) {
     fail(error, Outcome::kError);
