@@ -116,9 +116,9 @@ std::string chart_svg(const LineChart& chart) {
 
 std::string_view chart_style() {
   return R"(:root{color-scheme:light dark;--page:#fff;--ink:#1b1f24;--soft:#59636e;--line:#d8dee4;
---c0:#0b62d0;--c1:#c2410c;--c2:#15803d;--c3:#7c3aed;--c4:#b45309;--c5:#0e7490}
+--c0:#0b62d0;--c1:#c2410c;--c2:#15803d;--c3:#7c3aed;--c4:#be185d;--c5:#0e7490}
 @media(prefers-color-scheme:dark){:root{--page:#14171b;--ink:#e6e9ec;--soft:#9aa4ae;--line:#323940;
---c0:#6aa9ff;--c1:#ff9466;--c2:#5fd38a;--c3:#b794ff;--c4:#f2b45c;--c5:#56cfe1}}
+--c0:#6aa9ff;--c1:#ff9466;--c2:#5fd38a;--c3:#b794ff;--c4:#ff8fbf;--c5:#56cfe1}}
 .chart{width:100%;max-width:560px}.chart .grid{stroke:var(--line)}.chart .tick{fill:var(--soft);font:11px sans-serif}
 .chart .label{fill:var(--soft);font:12px sans-serif}.chart .title{fill:var(--ink);font:600 13px sans-serif}
 .chart polyline{fill:none;stroke-width:2}

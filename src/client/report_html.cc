@@ -131,7 +131,7 @@ std::string report_html(const ServeBenchSpec& spec, const ServeBenchResult& resu
   html += chart_style();
   html +=
       R"(body{background:var(--page);color:var(--ink);font:15px/1.5 sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(320px,1fr));gap:1rem}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(420px,1fr));gap:1rem}
 table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .75rem;border-bottom:1px solid var(--line);text-align:right}
 td:first-child,th:first-child{text-align:left}.warning{color:var(--c1)}.soft{color:var(--soft)}
 </style></head><body>

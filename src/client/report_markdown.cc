@@ -17,7 +17,7 @@ std::string rate_text(const ServeFigures& f) {
       f.completed, f.failed, f.incomplete, f.cancelled, f.not_sent, f.duration, f.input_tokens, f.cached_tokens,
       f.output_tokens, f.request_rate, f.output_rate, f.peak_output_rate, f.total_rate);
   if (f.loop_rate) {
-    text += fmt::format("{} clients / mean latency: {:.3f} requests/s\n", f.max_concurrency, *f.loop_rate);
+    text += fmt::format("number of clients / mean latency: {:.3f} requests/s\n", *f.loop_rate);
   }
   if (f.goodput) text += fmt::format("goodput: {:.3f} requests/s\n", *f.goodput);
   return text;
@@ -84,7 +84,8 @@ std::vector<NamedSpread> latency_rows(const ServeFigures& f) {
 std::string load_name(const ServeBenchSpec& spec, const ServeRun& run) {
   const bool is_trace = spec.data.name == "trace";
   if (!is_trace && std::isinf(run.rate)) {
-    return run.max_concurrency > 0 ? fmt::format("{} clients", run.max_concurrency) : "all at once";
+    if (run.max_concurrency == 0) return "all at once";
+    return fmt::format("{} client{}", run.max_concurrency, run.max_concurrency == 1 ? "" : "s");
   }
   return (is_trace ? std::string("as recorded") : fmt::format("{:.3g} requests/s", run.rate)) +
          (run.max_concurrency > 0 ? fmt::format(", at most {} at once", run.max_concurrency) : "");

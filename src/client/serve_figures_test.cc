@@ -50,7 +50,7 @@ TEST(ServeFigures, FollowTheDefinitions) {
   EXPECT_EQ(f.most_concurrent, 2);
   EXPECT_FALSE(f.goodput);
   ASSERT_EQ(f.warnings.size(), 1u);
-  EXPECT_EQ(f.warnings[0], "1 requests failed: gone");
+  EXPECT_EQ(f.warnings[0], "1 of 3 requests failed: gone");
 }
 
 TEST(ServeFigures, GoodputTakesAllLimits) {

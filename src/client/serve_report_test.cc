@@ -95,7 +95,7 @@ TEST(ServeReport, MarkdownShowsTheRowsAskedFor) {
       report_markdown({}, result_of(1), {.date = {}, .client = {}, .metadata = {}, .shown = {"itl"}});
   EXPECT_THAT(text, HasSubstr("| gap between tokens (ITL) | 150.00 | 50.00 | 150.00 |"));
   EXPECT_THAT(text, Not(HasSubstr("TTFT")));
-  EXPECT_THAT(text, HasSubstr("1 clients / mean latency: 1.250 requests/s"));
+  EXPECT_THAT(text, HasSubstr("number of clients / mean latency: 1.250 requests/s"));
   EXPECT_THAT(text, HasSubstr("| moving average | 0.000 (0 %) |")) << "the first token took too long for 10 of prompt";
 }
 

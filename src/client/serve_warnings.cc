@@ -25,7 +25,7 @@ void warn_of_errors(const LoadRun& run, Warnings& out) {
   for (const auto& [text, count] : errors) by_count.emplace_back(count, text);
   std::ranges::sort(by_count, std::greater{});
   for (size_t i = 0; i < std::min(by_count.size(), kMostKinds); ++i) {
-    out.push_back(fmt::format("{} requests {}", by_count[i].first, by_count[i].second));
+    out.push_back(fmt::format("{} of {} requests {}", by_count[i].first, run.records.size(), by_count[i].second));
   }
   if (by_count.size() > kMostKinds) out.push_back(fmt::format("{} more kinds of errors", by_count.size() - kMostKinds));
 }

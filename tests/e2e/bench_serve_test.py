@@ -87,7 +87,7 @@ class BenchServeTest(ProgramTest):
             self.assertNotIn("cache_salt", server.bodies[-1])
         self.assertIn("prefix cache cold (unique text)", text)
         self.assertIn("2 completed, 1 failed, 1 incomplete", text)
-        self.assertIn("warning: 1 requests failed: status 503: overloaded", text)
+        self.assertIn("warning: 1 of 4 requests failed: status 503: overloaded", text)
 
     def test_ctrl_c_reports_what_finished(self):
         with MockServer(token_seconds=0.05) as server:
