@@ -28,6 +28,7 @@ struct SamplingParams {
   /// whoever fills this in (with and without a blank before them, usually).
   std::vector<std::vector<int32_t>> bad_words = {};
   StructuredOutput structured_output = {};
+  StructuredOutputStart structured_output_start = {};
 
   int32_t n = 1;        ///< answers to one prompt
   int32_t best_of = 0;  ///< how many are made, of which the n most probable are given; 0: n
@@ -39,9 +40,10 @@ struct SamplingParams {
   std::vector<int32_t> stop_token_ids = {};  ///< tokens that end it, also with ignore_eos
   bool include_stop_str_in_output = false;   ///< what ended the answer, a stop text or token, is part of it
 
-  bool skip_special_tokens = true;              ///< special tokens add no text
-  std::optional<int32_t> logprobs = {};         ///< for each token of the answer its own and the N best, 0 to 20
-  std::optional<int32_t> prompt_logprobs = {};  ///< the same for each token of the prompt but the first
+  bool skip_special_tokens = true;                 ///< special tokens add no text
+  std::vector<int32_t> shown_special_tokens = {};  ///< but these, which add their names
+  std::optional<int32_t> logprobs = {};            ///< for each token of the answer its own and the N best, 0 to 20
+  std::optional<int32_t> prompt_logprobs = {};     ///< the same for each token of the prompt but the first
 };
 
 /// Throws Error(kInvalidArgument) that names the first parameter out of its range, with the range.

@@ -63,6 +63,11 @@ pub unsafe extern "C" fn hr_grammar_accept(grammar: *mut Grammar, token: u32, er
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn hr_grammar_accept_text(grammar: *mut Grammar, text: HrSlice, error: *mut HrError) -> bool {
+    guarded(error, false, || (*grammar).accept_text(text.bytes()))
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn hr_grammar_may_end(grammar: *mut Grammar, error: *mut HrError) -> bool {
     guarded(error, false, || (*grammar).may_end())
 }

@@ -41,7 +41,9 @@ GrammarMatcher RequestReader::compile(const StructuredOutput& output) {
   try {
     return factory_->compile(output);
   } catch (const Error& error) {
-    throw ParameterError("structured_output", cat("structured_output: ", error.message()));
+    const auto* grammar = std::get_if<GrammarOutput>(&output);
+    const std::string name = grammar != nullptr && !grammar->origin.empty() ? grammar->origin : "structured_output";
+    throw ParameterError(name, cat(name, ": ", error.message()));
   }
 }
 
@@ -60,6 +62,7 @@ GenerationInput RequestReader::read(Request request) {
   }
   if (!std::holds_alternative<std::monostate>(request.sampling.structured_output)) {
     input.grammar = compile(request.sampling.structured_output);
+    input.gate = make_output_gate(request.sampling.structured_output_start, tokenizer_, end_tokens_);
   }
   input.seed = request.sampling.seed ? *request.sampling.seed : random_seed();
   input.sampling = std::move(request.sampling);

@@ -18,6 +18,7 @@ struct GenerationInput {
   std::vector<TokenId> prompt;
   SamplingParams sampling;
   std::optional<GrammarMatcher> grammar = {};  ///< compiled from sampling.structured_output
+  std::optional<OutputGate> gate = {};         ///< the grammar binds from there on
   uint64_t seed = 0;                           ///< in place of sampling.seed, which may be absent
   bool continues_text = false;                 ///< the prompt is text that the answer goes on from
   bool score_only = false;                     ///< no answer is made: sampling.prompt_logprobs is what is wanted

@@ -8,6 +8,7 @@ Continuation::Continuation(SamplingState state, const Tokenizer& tokenizer, cons
     : state_(std::move(state)),
       config_(config),
       detokenizer_(tokenizer, {.skip_special = state_.params().skip_special_tokens,
+                               .shown_special = state_.params().shown_special_tokens,
                                // A blank that a grammar asks for is part of the answer wherever it stands.
                                .continues_text = config.continues_text || state_.has_grammar()}),
       stop_(state_.params().stop, state_.params().include_stop_str_in_output) {}

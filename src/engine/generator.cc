@@ -143,7 +143,7 @@ void Generator::admit(std::unique_ptr<ActiveRequest> request) {
   const SequenceId sequence{next_sequence_++};
   request->add_part(
       sequence,
-      Continuation(SamplingState(input.sampling, input.seed, 0, input.prompt, end_tokens_, input.grammar), tokenizer_,
+      Continuation(SamplingState(input.sampling, input.seed, 0, input.prompt, end_tokens_, input.grammar, input.gate), tokenizer_,
                    {.end_tokens = end_tokens_,
                     .continues_text = input.continues_text,
                     .compares = request->picks_best(),

@@ -246,9 +246,9 @@ ErrorAnswer error_answer(const Error& error) {
   }
   code = kind.code;
   if (const auto* parameter = dynamic_cast<const ParameterError*>(&error)) {
-    const bool is_schema = parameter->parameter() == "structured_output";
-    if (is_schema) code = "invalid_schema";
-    param = is_schema ? "structured_outputs" : parameter->parameter();  // as the field is called
+    const bool is_given = parameter->parameter() == "structured_output";
+    if (is_given || parameter->parameter() == "tools") code = "invalid_schema";
+    param = is_given ? "structured_outputs" : parameter->parameter();  // as the field is called
   }
   if (const auto* request = dynamic_cast<const RequestError*>(&error)) {
     code = request->openai_code();

@@ -85,31 +85,15 @@ Json read_messages(const Fields& body) {
   return read;
 }
 
-/// Tools as text for the template; empty where there are none. An answer cannot be forced to call one yet.
-std::string read_tools(const Fields& body) {
-  if (const Json* choice = body.find("tool_choice"); choice != nullptr && *choice != "none" && *choice != "auto") {
-    throw RequestError("unsupported_parameter", "tool_choice", "tool_choice: only none and auto are supported");
-  }
-  const Json* tools = body.array("tools");
-  if (tools == nullptr || tools->empty()) return {};
-  for (size_t i = 0; i < tools->size(); ++i) {
-    const Fields tool((*tools)[i], cat("tools[", i, "]"));
-    const Json* function = tool.object("function");
-    if (function == nullptr) tool.refuse("function", "an object with a name");
-    const Fields fields(*function, tool.path("function"));
-    if (!fields.string("name")) fields.refuse("name", "a string");
-  }
-  return body.find("tool_choice") != nullptr && *body.find("tool_choice") == "none" ? "" : to_text(*tools);
-}
-
 }  // namespace
 
 ChatRequest read_chat_request(const Json& json, const SamplingParams& defaults, const RequestLimits& limits) {
   const Fields body(json);
-  ChatRequest request{.common = read_common(body, defaults, limits, 0), .conversation = {}};
+  ChatRequest request{.common = read_common(body, defaults, limits, 0), .conversation = {}, .tools = {}};
   Conversation& conversation = request.conversation;
   conversation.messages = to_text(read_messages(body));
-  conversation.tools = read_tools(body);
+  request.tools = read_tools(body);
+  conversation.tools = request.tools.text;
   if (const Json* variables = body.object("chat_template_kwargs")) conversation.variables = to_text(*variables);
   conversation.add_generation_prompt = body.boolean("add_generation_prompt").value_or(true);
   conversation.continue_final_message = body.boolean("continue_final_message").value_or(false);

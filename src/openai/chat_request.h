@@ -4,6 +4,7 @@
 
 #include "headrace/conversation.h"
 #include "openai/common_fields.h"
+#include "openai/tool_fields.h"
 
 namespace headrace::openai {
 
@@ -11,6 +12,7 @@ namespace headrace::openai {
 struct ChatRequest {
   CommonFields common;
   Conversation conversation;
+  ToolFields tools;
 };
 
 /// Reads a body. Messages may have the roles system, developer (the same), user, assistant, tool and function; content

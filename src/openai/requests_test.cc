@@ -83,7 +83,7 @@ TEST(ChatBody, WrongFieldsAreNamed) {
               HasSubstr("unsupported_parameter messages[0].content[0].type"));
   EXPECT_THAT(fault([] { chat(R"("audio":{"voice":"x"})"); }), HasSubstr("unsupported_parameter audio"));
   EXPECT_THAT(fault([] { chat(R"("tools":[5])"); }), HasSubstr("invalid_value tools[0]"));
-  EXPECT_THAT(fault([] { chat(R"("tool_choice":"required")"); }), HasSubstr("unsupported_parameter tool_choice"));
+  EXPECT_THAT(fault([] { chat(R"("tool_choice":"required")"); }), HasSubstr("invalid_value tool_choice"));
   EXPECT_THAT(fault([] { (void)parse_body("{\"a\":1,\"a\":2}"); }),
               HasSubstr("invalid_json a: the key 'a' stands twice"));
   EXPECT_THAT(fault([] { (void)parse_body("[1]"); }), HasSubstr("invalid_json"));

@@ -13,9 +13,6 @@
 
 namespace headrace {
 
-/// No token can be chosen: all are masked, or the logits are not numbers.
-inline constexpr TokenId kNoToken = -1;
-
 /// A token that may be drawn; `weight` is its probability times a factor that all candidates share, the best one's
 /// being 1.
 struct Candidate {

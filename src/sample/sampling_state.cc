@@ -11,9 +11,9 @@ namespace headrace {
 
 SamplingState::SamplingState(const SamplingParams& params, uint64_t seed, uint32_t continuation,
                              std::span<const TokenId> prompt, std::span<const TokenId> end_tokens,
-                             std::optional<GrammarMatcher> grammar)
+                             std::optional<GrammarMatcher> grammar, std::optional<OutputGate> gate)
     : params_(params), seed_(seed), continuation_(continuation) {
-  if (grammar) grammar_ = std::make_unique<GrammarProcessor>(*std::move(grammar));
+  if (grammar) grammar_ = std::make_unique<GrammarProcessor>(*std::move(grammar), std::move(gate));
   if (!params.allowed_token_ids.empty()) add(make_allowed_tokens(params.allowed_token_ids));
   if (!params.bad_words.empty()) add(make_bad_words(params.bad_words));
   if (params.min_tokens > 0) {
@@ -54,7 +54,11 @@ void SamplingState::accept(TokenId token) {
   others_.accept(token);
 }
 
-bool SamplingState::has_processors() const noexcept { return grammar_ != nullptr || !others_.empty(); }
+bool SamplingState::has_grammar() const noexcept { return grammar_ != nullptr && grammar_->binds(); }
+
+bool SamplingState::has_processors() const noexcept {
+  return (grammar_ != nullptr && grammar_->is_active()) || !others_.empty();
+}
 
 void SamplingState::apply(std::span<float> logits) {
   if (grammar_) grammar_->apply(logits);

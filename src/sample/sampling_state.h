@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "headrace/sampling_params.h"
 #include "sample/logit_processor.h"
+#include "sample/output_gate.h"
 #include "text/grammar.h"
 
 namespace headrace {
@@ -26,9 +27,10 @@ class SamplingState {
  public:
   /// `params` have been checked. `seed` stands in for params.seed, which may be absent. `continuation`: its index among
   /// those of one request. `end_tokens`: those that end a text, which params.min_tokens holds back. `grammar`: made
-  /// from params.structured_output, if that asks for one.
+  /// from params.structured_output, if that asks for one; it binds from `gate` on, or from the beginning.
   SamplingState(const SamplingParams& params, uint64_t seed, uint32_t continuation, std::span<const TokenId> prompt,
-                std::span<const TokenId> end_tokens = {}, std::optional<GrammarMatcher> grammar = {});
+                std::span<const TokenId> end_tokens = {}, std::optional<GrammarMatcher> grammar = {},
+                std::optional<OutputGate> gate = {});
   SamplingState(const SamplingState& other);
   SamplingState& operator=(const SamplingState& other) { return *this = SamplingState(other); }
   SamplingState(SamplingState&&) noexcept;
@@ -46,7 +48,8 @@ class SamplingState {
   /// A token of the answer.
   void accept(TokenId token);
 
-  [[nodiscard]] bool has_grammar() const noexcept { return grammar_ != nullptr; }
+  /// Whether a grammar has a say about the next token, so that prepare() has work.
+  [[nodiscard]] bool has_grammar() const noexcept;
   [[nodiscard]] bool has_processors() const noexcept;
   /// Grammar, allowed tokens, bad words, min_tokens, bias, penalties, and those that were added: vLLM's order.
   void apply(std::span<float> logits);

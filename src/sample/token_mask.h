@@ -9,6 +9,9 @@
 
 namespace headrace {
 
+/// No token: none can be chosen, as all are masked or the logits are not numbers, say.
+inline constexpr TokenId kNoToken = -1;
+
 /// A set of tokens: bit i % 32 of word i / 32.
 using TokenMask = std::vector<uint32_t>;
 

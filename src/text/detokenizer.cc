@@ -1,5 +1,6 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/utf8.h"
@@ -9,11 +10,14 @@ namespace headrace {
 
 StreamDetokenizer::StreamDetokenizer(const Tokenizer& tokenizer, DetokenizeOptions options)
     : tokenizer_(&tokenizer),
-      options_(options),
-      drop_space_(tokenizer.strips_first_space() && !options.continues_text) {}
+      options_(std::move(options)),
+      drop_space_(tokenizer.strips_first_space() && !options_.continues_text) {}
 
 std::string StreamDetokenizer::push(TokenId id) {
-  if (options_.skip_special && tokenizer_->is_special(id)) return {};
+  if (options_.skip_special && tokenizer_->is_special(id) &&
+      std::ranges::find(options_.shown_special, id) == options_.shown_special.end()) {
+    return {};
+  }
   std::string_view bytes = tokenizer_->token_bytes(id);
   if (bytes.empty()) return {};
   if (std::exchange(drop_space_, false) && bytes.front() == ' ') bytes.remove_prefix(1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "text/tokenizer.h"
@@ -9,6 +10,7 @@ namespace headrace {
 
 struct DetokenizeOptions {
   bool skip_special = true;
+  std::vector<TokenId> shown_special = {};  ///< special tokens that are not skipped
   /// The tokens go on from text that is there already, so a leading space of theirs belongs to them. Otherwise all
   /// pushes and finish() together are exactly Tokenizer::decode of the tokens.
   bool continues_text = false;

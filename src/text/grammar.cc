@@ -79,6 +79,16 @@ bool GrammarMatcher::accept(TokenId token) {
   return is_accepted;
 }
 
+bool GrammarMatcher::accept_text(std::string_view text) {
+  if (!failure_.empty()) return false;
+  GrammarMatcher next = *this;
+  HrError error{};
+  const bool is_accepted = hr_grammar_accept_text(next.rust_.get(), slice_of(text), &error);
+  if (error.kind != RustErrorKind::kNone) hr_buffer_free(error.message);
+  if (is_accepted) *this = std::move(next);
+  return is_accepted;
+}
+
 bool GrammarMatcher::may_end() {
   if (!failure_.empty()) return false;
   HrError error{};

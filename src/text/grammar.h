@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/ids.h"
 #include "headrace/structured_output.h"
@@ -31,6 +32,9 @@ class GrammarMatcher {
   void compute_mask(std::span<uint32_t> bits);
   /// Goes on by one token; false, and no change, for one that may not come next.
   [[nodiscard]] bool accept(TokenId token);
+  /// Goes on by a text, whatever tokens it was cut into; false, and no change, for one that may not come next. Costs a
+  /// copy of the matcher.
+  [[nodiscard]] bool accept_text(std::string_view text);
   /// Whether the text so far is one of those that are wanted.
   [[nodiscard]] bool may_end();
   /// Whether nothing can follow: the text is complete, or an end token has come.

@@ -124,6 +124,8 @@ void hr_grammar_free(HrGrammar* grammar);
 void hr_grammar_mask(HrGrammar* grammar, uint32_t* bits, size_t num_words, HrError* error);
 /// False, and no change, for a token that may not come next.
 bool hr_grammar_accept(HrGrammar* grammar, uint32_t token, HrError* error);
+/// False for a text that may not come next; the grammar is of no use then.
+bool hr_grammar_accept_text(HrGrammar* grammar, HrSlice text, HrError* error);
 bool hr_grammar_may_end(HrGrammar* grammar, HrError* error);
 bool hr_grammar_is_finished(const HrGrammar* grammar);
 }

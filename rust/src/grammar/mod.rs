@@ -115,6 +115,16 @@ impl Grammar {
         Ok(is_in && self.matcher.try_consume_tokens(&[token]).map_err(stuck)? == 1)
     }
 
+    /// Goes on by text, however the model has cut it into tokens. False: it does not go on so; the grammar has moved some
+    /// way and is of no use any more.
+    pub fn accept_text(&mut self, text: &[u8]) -> Result<bool> {
+        let env = self.matcher.tok_env().map_err(stuck)?;
+        let tokens = env.tok_trie().greedy_tokenize(text);
+        let written: usize = tokens.iter().map(|&token| env.tok_trie().token(token).len()).sum();
+        let is_whole = written == text.len();
+        Ok(is_whole && self.matcher.try_consume_tokens(&tokens).map_err(stuck)? == tokens.len())
+    }
+
     pub fn may_end(&mut self) -> Result<bool> {
         Ok(self.is_finished() || self.matcher.is_accepting().map_err(stuck)?)
     }
