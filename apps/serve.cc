@@ -1,0 +1,115 @@
+// headrace serve: the OpenAI API over HTTP.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstdio>
+#include <future>
+
+#include "apps/commands.h"
+#include "apps/load_flags.h"
+#include "apps/serve_flags.h"
+#include "files/json_file.h"
+#include "server/server.h"
+
+namespace headrace {
+namespace {
+
+using server::Server;
+
+/// SIGTERM and SIGINT, kept from all threads made while it lives and waited for by one.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+  }
+  /// Whether one comes within this time.
+  [[nodiscard]] bool wait(std::chrono::milliseconds limit) const {
+    const timespec time{.tv_sec = limit.count() / 1000, .tv_nsec = limit.count() % 1000 * 1'000'000};
+    return sigtimedwait(&signals_, nullptr, &time) > 0;
+  }
+
+ private:
+  sigset_t signals_;
+};
+
+std::string figures_text(const Model& model) {
+  return fmt::format("{}: sequences of up to {} tokens, KV cache for {} tokens", model.name(), model.max_model_len(),
+                     model.kv_cache_tokens());
+}
+
+void warn_of_open_door(const ServeSettings& s, server::RequestLog& log) {
+  const bool is_local =
+      s.serve.http.host.starts_with("127.") || s.serve.http.host == "::1" || s.serve.http.host == "localhost";
+  if (!is_local && s.serve.api_key_file.empty()) {
+    log.note("anyone who reaches this address may use the model: --api-key-file asks for keys");
+  }
+}
+
+std::unique_ptr<Model> load(const ServeSettings& s, Server& server) {
+  LoadOptions options = s.load;
+  auto line = show_loading(s.model, options);
+  options.on_progress = [shown = options.on_progress, &server](double share) {
+    server.context().state.set_load_progress(share);
+    shown(share);
+  };
+  return std::make_unique<Model>(Model::load(s.model, options));
+}
+
+/// Loads while the server answers that it does. nullptr: a signal came first.
+std::unique_ptr<Model> load_or_leave(const ServeSettings& s, Server& server, const EndSignals& signals) {
+  std::future<std::unique_ptr<Model>> loading = std::async(std::launch::async, [&] { return load(s, server); });
+  while (loading.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    if (signals.wait(std::chrono::milliseconds(20))) {
+      server.context().log.note("stopped while the model was being loaded");
+      std::fflush(nullptr);
+      std::_Exit(0);  // loading cannot be interrupted, and nothing has to be put away
+    }
+  }
+  return loading.get();
+}
+
+}  // namespace
+
+int command_serve(std::span<const std::string> arguments) {
+  ServeSettings s;
+  const CommandLine command = serve_command_line(s);
+  if (command.parse(arguments) == CommandLine::Outcome::kHelp) {
+    std::fputs(command.help().c_str(), stdout);
+    return 0;
+  }
+  if (!s.template_file.empty()) s.load.chat_template = read_text_file(s.template_file);
+  s.serve.http.port = static_cast<uint16_t>(s.port);
+  s.serve.version = HR_VERSION;
+  s.serve.numerics = s.load.numerics;
+
+  const auto begin = std::chrono::steady_clock::now();
+  const EndSignals signals;
+  Server server(s.serve);
+  server::RequestLog& log = server.context().log;
+  log.note(fmt::format("listening on {}://{}:{}", s.serve.http.tls_certificate.empty() ? "http" : "https",
+                       s.serve.http.host, server.port()));
+  warn_of_open_door(s, log);
+  std::unique_ptr<Model> model = load_or_leave(s, server, signals);
+  log.note(figures_text(*model));
+  if (s.dry_run) {
+    log.note("dry run: all is well");
+    return 0;
+  }
+  server.context().state.set_ready(std::move(model));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  log.note(fmt::format("ready after {:.1f} s", taken.count()));
+
+  while (!signals.wait(std::chrono::hours(1))) {
+  }
+  log.note("draining: no new requests are taken");
+  const bool all = server.drain([&] { return signals.wait(std::chrono::milliseconds(0)); });
+  log.note(all ? "ended: all requests were answered" : "ended: requests that still ran were cut off");
+  return 0;
+}
+
+}  // namespace headrace

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/options_command_line.h"
+#include "headrace/headrace.h"
+#include "server/serve_options.h"
+
+namespace headrace {
+
+struct ServeSettings {
+  std::string model;
+  LoadOptions load;
+  server::ServeOptions serve;
+  int32_t port = 8000;
+  std::string template_file;
+  bool dry_run = false;
+};
+
+/// The flags of `headrace serve`, which write into `settings`.
+[[nodiscard]] CommandLine serve_command_line(ServeSettings& settings);
+
+}  // namespace headrace
