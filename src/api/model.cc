@@ -92,7 +92,7 @@ class Model::Impl {
         end_tokens_(end_tokens(files, tokenizer_)),
         defaults_(default_sampling(files)),
         chat_template_(chat_template_of(files, options)),
-        chat_(chat_prompt()),
+        chat_(chat_prompt(options.chat_template.empty() ? name_ : "chat template")),
         engine_(files, serving_config(options), options.on_progress),
         // A matrix may have more rows than there are tokens; those past the end are padding.
         vocab_size_(std::min(engine_.spec().vocab_size, tokenizer_.vocab_size())),
@@ -157,9 +157,9 @@ class Model::Impl {
     const std::string* source = files.chat_template();
     return source != nullptr ? *source : std::string();
   }
-  [[nodiscard]] std::optional<ChatPrompt> chat_prompt() const {
+  [[nodiscard]] std::optional<ChatPrompt> chat_prompt(const std::string& source) const {
     if (chat_template_.empty()) return std::nullopt;
-    return ChatPrompt(name_, chat_template_, tokenizer_);
+    return ChatPrompt(source, chat_template_, tokenizer_);
   }
 
   std::string name_;
