@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "base/cat.h"
 #include "base/error.h"
@@ -33,36 +35,61 @@ BatchResults::BatchResults(const std::string& path, const std::string& input) : 
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     throw LoadError(path, "is no ordinary file, which results need so that a run can go on after a stop");
   }
-  file_ = std::fopen(path.c_str(), "a+b");
-  if (file_ == nullptr) throw LoadError(path, cat("cannot be written: ", std::strerror(errno)));
+  open();
   try {
-    if (flock(fileno(file_), LOCK_EX | LOCK_NB) != 0) throw LoadError(path, "another run writes its results there");
-    read();
+    if (!read()) keep_final();
   } catch (...) {
     std::fclose(file_);
     throw;
   }
 }
 
+void BatchResults::open() {
+  file_ = std::fopen(path_.c_str(), "a+b");
+  if (file_ == nullptr) throw LoadError(path_, cat("cannot be written: ", std::strerror(errno)));
+  if (flock(fileno(file_), LOCK_EX | LOCK_NB) == 0) return;
+  std::fclose(file_);
+  throw LoadError(path_, "another run writes its results there");
+}
+
 BatchResults::~BatchResults() { std::fclose(file_); }
 
-void BatchResults::read() {
+bool BatchResults::read() {
   std::ifstream file(path_, std::ios::binary);
   std::string text;
   off_t whole = 0;
   bool torn = false;
+  bool all_final = true;
   while (std::getline(file, text)) {
     torn = file.eof();  // no line break at its end
-    const std::string id = torn ? std::string() : openai::custom_id_of_result(text);
-    if (torn ? !is_torn_result(text) : id.empty()) {
+    const openai::BatchResult result = torn ? openai::BatchResult() : openai::read_batch_result(text);
+    if (torn ? !is_torn_result(text) : result.custom_id.empty()) {
       throw LoadError(path_, "holds something else than results of a batch; name another file");
     }
     if (torn) break;
-    done_.insert(id);
+    if (result.is_final) done_.insert(result.custom_id);
+    all_final = all_final && result.is_final;
     whole += static_cast<off_t>(text.size()) + 1;
   }
   if (torn && ftruncate(fileno(file_), whole) != 0)
     throw LoadError(path_, cat("cannot be cut: ", std::strerror(errno)));
+  return all_final;
+}
+
+void BatchResults::keep_final() {
+  // Beside the old file until it is whole: a run that is killed meanwhile loses nothing.
+  const std::string path = path_ + ".kept";
+  std::FILE* const kept = std::fopen(path.c_str(), "wb");
+  if (kept == nullptr) throw LoadError(path, cat("cannot be written: ", std::strerror(errno)));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> old(std::exchange(file_, kept), std::fclose);  // and its lock
+  (void)flock(fileno(kept), LOCK_EX | LOCK_NB);
+  std::ifstream file(path_, std::ios::binary);
+  for (std::string text; std::getline(file, text);) {
+    if (openai::read_batch_result(text).is_final) add(text);
+  }
+  if (fsync(fileno(kept)) != 0 || std::rename(path.c_str(), path_.c_str()) != 0) {
+    throw LoadError(path_, cat("cannot be replaced: ", std::strerror(errno)));
+  }
 }
 
 void BatchResults::add(const std::string& line) {

@@ -12,8 +12,9 @@ namespace headrace {
 /// The results of a batch: a file that only grows, and that one run at a time writes.
 class BatchResults {
  public:
-  /// Opens or makes the file. What a run that was killed left half written is cut off. Throws Error for what is no file
-  /// of results, for `input` itself, and while another run has it.
+  /// Opens or makes the file. What a run that was killed left half written is cut off, and results that another try may
+  /// better are taken out. Throws Error for what is no file of results, for `input` itself, and while another run has
+  /// it.
   BatchResults(const std::string& path, const std::string& input);
   ~BatchResults();
   BatchResults(const BatchResults&) = delete;
@@ -25,7 +26,11 @@ class BatchResults {
   void add(const std::string& line);
 
  private:
-  void read();
+  void open();
+  /// Notes whose results are there; false: some of them are not final.
+  [[nodiscard]] bool read();
+  /// Puts a file of the final results in the place of this one.
+  void keep_final();
 
   std::string path_;
   std::FILE* file_ = nullptr;

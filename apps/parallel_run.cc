@@ -16,22 +16,31 @@ class ParallelRun {
  public:
   ParallelRun(Model& model, const ChatSettings& settings, const std::vector<std::string>& prompts)
       : model_(model), settings_(settings), prompts_(prompts), answers_(prompts.size()) {}
+  /// What still runs is given up: events of it come here until then.
+  ~ParallelRun() {
+    cancel();
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return ended_ == started_; });
+  }
+  ParallelRun(const ParallelRun&) = delete;
+  ParallelRun& operator=(const ParallelRun&) = delete;
 
-  bool run(size_t at_once) {
+  ParallelOutcome run(size_t at_once) {
     const InterruptGuard guard;
     const auto begin = std::chrono::steady_clock::now();
     bool stopped = false;
     while (printed_ < prompts_.size()) {
       if (!stopped && guard.interrupted()) {
         stopped = true;
-        for (size_t i = printed_; i < started_; ++i) model_.cancel(answers_[i].id);
+        cancel();
       }
       while (!stopped && started_ < prompts_.size() && started_ - ended() < at_once) start();
       if (stopped && printed_ == started_) break;
-      print_next();
+      if (!print_next()) return ParallelOutcome::kStopped;  // nobody reads any more
     }
     if (!settings_.quiet) report(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    return !stopped;
+    if (stopped) return ParallelOutcome::kStopped;
+    return failed_ > 0 ? ParallelOutcome::kSomeFailed : ParallelOutcome::kAllAnswered;
   }
 
  private:
@@ -45,6 +54,10 @@ class ParallelRun {
   [[nodiscard]] size_t ended() {
     const std::lock_guard lock(mutex_);
     return ended_;
+  }
+
+  void cancel() {
+    for (size_t i = printed_; i < started_; ++i) model_.cancel(answers_[i].id);
   }
 
   void start() {
@@ -73,17 +86,23 @@ class ParallelRun {
     wake_.notify_one();
   }
 
-  /// Prints the next answer in order, if it comes soon.
-  void print_next() {
-    std::unique_lock lock(mutex_);
-    const size_t ended_before = ended_;
-    const auto something_ended = [&] { return answers_[printed_].ended || ended_ != ended_before; };
-    if (!wake_.wait_for(lock, std::chrono::milliseconds(100), something_ended)) return;
-    while (printed_ < prompts_.size() && answers_[printed_].ended) {
-      const Pending& answer = answers_[printed_++];
-      fmt::print("[{}] {}\n", printed_, answer.error.empty() ? answer.text : "error: " + answer.error);
+  /// Prints the next answers in order, if they come soon. False: they cannot be written.
+  [[nodiscard]] bool print_next() {
+    std::string text;
+    {
+      std::unique_lock lock(mutex_);
+      const size_t ended_before = ended_;
+      const auto something_ended = [&] { return answers_[printed_].ended || ended_ != ended_before; };
+      if (!wake_.wait_for(lock, std::chrono::milliseconds(100), something_ended)) return true;
+      while (printed_ < prompts_.size() && answers_[printed_].ended) {
+        Pending& answer = answers_[printed_++];
+        const bool failed = !answer.error.empty();
+        failed_ += failed ? 1 : 0;
+        text += fmt::format("[{}] {}\n", printed_, failed ? "error: " + answer.error : std::move(answer.text));
+      }
     }
-    std::fflush(stdout);
+    // Without the lock: a slow reader must not hold the model's thread back.
+    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   }
 
   void report(double seconds) const {
@@ -95,7 +114,7 @@ class ParallelRun {
   Model& model_;
   const ChatSettings& settings_;
   const std::vector<std::string>& prompts_;
-  size_t started_ = 0, printed_ = 0;
+  size_t started_ = 0, printed_ = 0, failed_ = 0;
 
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -106,8 +125,8 @@ class ParallelRun {
 
 }  // namespace
 
-bool run_parallel(Model& model, const ChatSettings& settings, const std::vector<std::string>& prompts,
-                  int32_t at_once) {
+ParallelOutcome run_parallel(Model& model, const ChatSettings& settings, const std::vector<std::string>& prompts,
+                             int32_t at_once) {
   return ParallelRun(model, settings, prompts).run(static_cast<size_t>(at_once));
 }
 

@@ -1,9 +1,8 @@
 // headrace run: one answer, or a chat on the terminal.
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <sstream>
 
 #include "apps/answer.h"
@@ -11,6 +10,7 @@
 #include "apps/commands.h"
 #include "apps/load_flags.h"
 #include "apps/parallel_run.h"
+#include "apps/structured_flags.h"
 #include "base/error.h"
 #include "base/options_command_line.h"
 #include "files/json_file.h"
@@ -25,6 +25,7 @@ struct RunSettings {
   std::string template_file;
   LoadOptions load;
   ChatSettings chat;
+  StructuredFlags structured;
   int32_t parallel = 0;
 };
 
@@ -64,15 +65,27 @@ CommandLine run_command_line(RunSettings& s) {
           .help = "take each line of the prompt as a prompt of its own and answer N of them at once"},
          {.name = "quiet", .letter = 'q', .target = &s.chat.quiet, .help = "no line of timings at the end"}}},
        {"Sampling", sampling},
+       {"Form of the answer", structured_flags(s.structured)},
        {"Loading", load_flags(s.load)},
        {"Serving", serving_flags(s.load)}},
       "Sampling follows the model's generation_config.json (temperature, top_k, top_p, min_p, repetition_penalty; "
       "do_sample = false means greedy) wherever no flag is given, and is greedy where the model says nothing.\n"
-      "Ctrl-C stops the answer. Exit code: 0, 1 for an error, 130 if the answer was stopped by Ctrl-C.");
+      "Ctrl-C stops the answer. Exit code: 0, 1 for an error, 2 if some prompts of --parallel failed, 130 if the "
+      "answer was stopped by Ctrl-C.");
 }
 
 std::string read_standard_input() {
-  std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  // More than any model takes at once; an endless stream must not fill the memory.
+  constexpr size_t kMostBytes = size_t{256} << 20;
+  std::string text;
+  std::array<char, 65536> part{};
+  while (const size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
+    text.append(part.data(), count);
+    if (text.size() > kMostBytes) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  cat("standard input has more than ", kMostBytes >> 20, " MiB; split it into several runs"));
+    }
+  }
   if (std::ferror(stdin) != 0) throw Error(ErrorCode::kUnavailable, "standard input cannot be read");
   // Shells end what they send with a line end that nobody typed.
   if (text.ends_with('\n')) text.pop_back();
@@ -118,6 +131,7 @@ int command_run(std::span<const std::string> arguments) {
   if (s.chat.raw && !s.chat.system.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "--system: --raw has no messages; leave one of the two out");
   }
+  const StructuredOutput structured = read_structured_flags(s.structured);
   if (!s.template_file.empty()) {
     s.load.chat_template = read_text_file(s.template_file);
     if (s.load.chat_template.empty()) throw LoadError(s.template_file, "is empty, expected a Jinja template");
@@ -127,11 +141,16 @@ int command_run(std::span<const std::string> arguments) {
   // Read before the model is loaded: an empty prompt should not cost minutes.
   if (s.prompt == "-" || (s.prompt.empty() && !interactive)) s.prompt = read_standard_input();
   const std::string prompt = s.prompt;
+  const std::vector<std::string> prompts = s.parallel > 0 ? lines_of(prompt) : std::vector<std::string>();
+  if (s.parallel > 0 && prompts.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "--parallel: the prompt has no line that is not blank");
+  }
 
   auto progress = show_loading(s.model, s.load);
   Model model = Model::load(s.model, s.load);
   progress.reset();
   choose_sampling(model, command, arguments, s.chat.params);
+  s.chat.params.structured_output = structured;
   if (!s.chat.raw && !model.has_chat_template()) {
     throw Error(
         ErrorCode::kUnsupported,
@@ -143,7 +162,16 @@ int command_run(std::span<const std::string> arguments) {
     return 0;
   }
   constexpr int kInterruptedExit = 130;  // as shells count it: 128 + SIGINT
-  if (s.parallel > 0) return run_parallel(model, s.chat, lines_of(prompt), s.parallel) ? 0 : kInterruptedExit;
+  if (s.parallel > 0) {
+    switch (run_parallel(model, s.chat, prompts, s.parallel)) {
+      case ParallelOutcome::kAllAnswered:
+        return 0;
+      case ParallelOutcome::kSomeFailed:
+        return 2;
+      case ParallelOutcome::kStopped:
+        return kInterruptedExit;
+    }
+  }
   std::vector<Message> messages;
   if (!s.chat.system.empty()) messages.push_back({"system", s.chat.system});
   messages.push_back({"user", prompt});

@@ -95,9 +95,15 @@ TEST(BatchLine, ReadsOpenAisFormat) {
 
 TEST(BatchLine, ResultsAreFoundAgain) {
   const std::string line = batch_result_line("a \"quoted\" id", "cmpl-1", {200, {{"x", 1}}});
-  EXPECT_EQ(custom_id_of_result(line), "a \"quoted\" id");
-  EXPECT_EQ(custom_id_of_result(line.substr(0, line.size() / 2)), "") << "half written";
-  EXPECT_EQ(custom_id_of_result(R"({"custom_id":"a"})"), "") << "a line of the input";
+  EXPECT_EQ(read_batch_result(line).custom_id, "a \"quoted\" id");
+  EXPECT_EQ(read_batch_result(line.substr(0, line.size() / 2)).custom_id, "") << "half written";
+  EXPECT_EQ(read_batch_result(R"({"custom_id":"a"})").custom_id, "") << "a line of the input";
+  for (const int status : {200, 400, 404}) {
+    EXPECT_TRUE(read_batch_result(batch_result_line("a", "cmpl-1", {status, {}})).is_final) << status;
+  }
+  for (const int status : {429, 500, 503}) {
+    EXPECT_FALSE(read_batch_result(batch_result_line("a", "cmpl-1", {status, {}})).is_final) << status;
+  }
 }
 
 }  // namespace

@@ -27,10 +27,17 @@ std::string batch_result_line(const std::string& custom_id, const std::string& r
                   {"error", nullptr}});
 }
 
-std::string custom_id_of_result(std::string_view line) {
+BatchResult read_batch_result(std::string_view line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("response") || !json.contains("custom_id")) return {};
-  return json["custom_id"].is_string() ? json["custom_id"].get<std::string>() : std::string();
+  if (!json["custom_id"].is_string()) return {};
+  BatchResult result{.custom_id = json["custom_id"].get<std::string>()};
+  const Json& response = json["response"];
+  const auto status = response.is_object() ? response.find("status_code") : response.end();
+  if (status != response.end() && status->is_number_integer()) {
+    result.is_final = *status != 429 && *status < 500;
+  }
+  return result;
 }
 
 }  // namespace headrace::openai

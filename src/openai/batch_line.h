@@ -22,7 +22,11 @@ struct BatchLine {
 [[nodiscard]] std::string batch_result_line(const std::string& custom_id, const std::string& request_id,
                                             const ErrorAnswer& answer);
 
-/// The custom_id of a line of results; empty where the line is not whole.
-[[nodiscard]] std::string custom_id_of_result(std::string_view line);
+/// What is to be known of a line of results.
+struct BatchResult {
+  std::string custom_id;  ///< empty where the line is none
+  bool is_final = true;   ///< else (429, or the server's fault) another try may end otherwise
+};
+[[nodiscard]] BatchResult read_batch_result(std::string_view line);
 
 }  // namespace headrace::openai

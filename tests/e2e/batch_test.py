@@ -111,6 +111,21 @@ class BatchTest(ProgramTest):
         self.assertEqual(len(self.results()), count)
         self.assertIn("0 requests are left", self.batch().stderr)
 
+    def test_tries_again_what_another_try_may_better(self):
+        self.write(*(line(name, completion(i)) for i, name in enumerate(["ok", "busy", "fault", "wrong"])))
+
+        def result(name, status):
+            return json.dumps({"id": "batch_cmpl-1", "custom_id": name, "error": None,
+                               "response": {"status_code": status, "request_id": "cmpl-1", "body": {}}}) + "\n"
+        with open(self.output, "w", encoding="utf-8") as file:
+            file.writelines([result("fault", 503), result("ok", 200), result("busy", 429), result("wrong", 400)])
+        self.assertIn("2 results are there already; 2 requests are left", self.batch().stderr)
+        results = self.results()
+        self.assertEqual({name: one["status_code"] for name, one in results.items()},
+                         {"ok": 200, "wrong": 400, "busy": 200, "fault": 200})
+        self.assertEqual(results["ok"]["body"], {}, "what was there is kept")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["in.jsonl", "out.jsonl"])
+
     def test_faults_of_the_files_are_told_at_once(self):
         self.write(line("a", {"prompt": "x"}), "{\n")
         self.assert_fails(run("batch", self.input, self.output, "-m", MODEL), "in.jsonl:2", "not JSON")
@@ -169,6 +184,25 @@ class ParallelTest(ProgramTest):
         alone = [run("run", MODEL, "-p", prompt, *self.FLAGS).stdout for prompt in prompts if prompt]
         self.assertEqual(result.stdout, "".join(f"[{i}] {text}" for i, text in enumerate(alone, 1)))
         self.assertIn("4 prompts", result.stderr)
+
+    def test_prompts_that_fail_leave_the_others(self):
+        result = run("run", MODEL, "--parallel", "3", *self.FLAGS, stdin="a river\n" + "word " * 600 + "\nthe mill\n")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        lines = result.stdout.splitlines()
+        self.assertEqual(len([text for text in lines if text.startswith("[")]), 3)
+        self.assertIn("[2] error: the prompt has", result.stdout)
+        self.assert_fails(run("run", MODEL, "--parallel", "3", *self.FLAGS, stdin="\n \n\n"), "no line that is not blank")
+
+    def test_output_that_nobody_reads_ends_the_run(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        # Ignored, as services have it, so that writing fails in place of ending the program.
+        result = subprocess.run(["bash", "-c", 'trap "" PIPE; exec "$@"', "-", PROGRAM, "run", MODEL, "--parallel", "8",
+                                 *self.FLAGS], input="a river\n" * 200, stdout=writer, stderr=subprocess.PIPE, text=True,
+                                timeout=60)
+        os.close(writer)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("standard output cannot be written", result.stderr)
 
 
 if __name__ == "__main__":

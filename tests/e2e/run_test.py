@@ -100,6 +100,29 @@ class RunTest(ProgramTest):
         cut = self.answer(MODEL, *base, "--stop", "never there", "--stop", stop)
         self.assertEqual(cut.rstrip("\n"), whole[:whole.index(stop)].rstrip("\n"))
 
+    def test_forms_of_answers(self):
+        base = ["-p", "a", "--raw", "--temperature", "1", "--seed", "1", "--quiet"]
+        self.assertIn(self.answer(MODEL, *base, "--choice", "a river", "--choice", "the mill"),
+                      ["a river\n", "the mill\n"])
+        self.assertRegex(self.answer(MODEL, *base, "--regex", "[ab]{3}"), r"^[ab]{3}\n$")
+        self.assertEqual(self.answer(MODEL, *base, "--grammar", 'start: "x" "y"'), "xy\n")
+        schema = '{"type": "array", "items": {"const": 7}, "minItems": 2, "maxItems": 2}'
+        self.assertEqual(json.loads(self.answer(MODEL, *base, "--json-schema", schema)), [7, 7])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "schema")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(schema)
+            self.assertEqual(json.loads(self.answer(MODEL, *base, "--json-schema", path)), [7, 7])
+            self.assert_fails(run("run", MODEL, *base, "--json-schema", os.path.join(folder, "none")), "none")
+        self.assert_fails(run("run", MODEL, *base, "--regex", "a", "--choice", "a"), "--choice and --regex")
+        self.assert_fails(run("run", MODEL, *base, "--regex", "("), "regex")
+
+    def test_endless_input_is_refused(self):
+        with open("/dev/zero", "rb") as endless:
+            result = subprocess.run([PROGRAM, "run", MODEL, *RAW], stdin=endless, capture_output=True, text=True,
+                                    timeout=60)
+        self.assert_fails(result, "more than 256 MiB")
+
     def test_gguf(self):
         self.assertTrue(self.answer(TEMPLATE_MODEL, "-p", "hi", "--raw", "--max-tokens", "4", "--quiet"))
 
