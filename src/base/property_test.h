@@ -2,9 +2,9 @@
 
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <iostream>
-#include <string_view>
+
+#include "base/test_walk.h"
 
 namespace headrace {
 
@@ -12,9 +12,8 @@ namespace headrace {
 /// none.
 template <class Property>
 [[nodiscard]] bool holds_for_histories(const Property& property) {
-  const char* const tier = std::getenv("HEADRACE_LONG");
   rc::detail::TestParams params = rc::detail::configuration().testParams;
-  params.maxSuccess = tier != nullptr && std::string_view(tier) == "1" ? 10'000 : 200;
+  params.maxSuccess = is_long_tier() ? 10'000 : 200;
   const rc::detail::TestResult result = rc::detail::checkTestable(property, rc::detail::TestMetadata{}, params);
   if (result.template is<rc::detail::SuccessResult>()) return true;
   rc::detail::printResultMessage(result, std::cerr);

@@ -1,5 +1,6 @@
 #include "ops/vector_math.h"
 
+#include "base/test_walk.h"
 #include "ops/op_test.h"
 
 namespace headrace {
@@ -12,8 +13,9 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 OP_TEST(Exp, MatchesReference, kExp) {
   constexpr uint64_t kStride = 1021;
   std::vector<float> x;
+  TestWalk walk("floats of exp", 17);
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += kStride) {
-    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    if (walk.takes_next()) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   }
   for (float edge : {0.0f, -0.0f, kExpHigh, kExpLow, kInf, -kInf, 0x1p-149f}) {
     for (float v : {edge, std::nextafter(edge, kInf), std::nextafter(edge, -kInf)}) x.push_back(v);

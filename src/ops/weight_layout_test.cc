@@ -1,6 +1,7 @@
 #include "ops/weight_layout.h"
 
 #include "base/half.h"
+#include "base/test_walk.h"
 #include "ops/recipe.h"
 #include "ops/weight_test.h"
 
@@ -38,14 +39,16 @@ void expect_round_trip(DType dtype, WeightLayout layout, int64_t n, int64_t k, W
 }
 
 TEST(WeightLayout, UnpackingGivesTheDecodersValues) {
+  TestWalk walk("sizes of packed weights", 7);
   for (const BlockFormat* format : all_formats()) {
     const int64_t step = dtype_info(format->dtype).block_elems;
     for (WeightLayout layout : kAllWeightLayouts) {
       if (layout_recipe(layout, format->dtype) == nullptr) continue;
       for (WeightBits bits : {WeightBits::kEncoded, WeightBits::kFinite, WeightBits::kAny}) {
         for (int64_t n : {1, 15, 16, 17, 50}) {
-          for (int64_t blocks : {1, 2, 3, 8, 9, 13, 32, 33})
-            expect_round_trip(format->dtype, layout, n, blocks * step, bits);
+          for (int64_t blocks : {1, 2, 3, 8, 9, 13, 32, 33}) {
+            if (walk.takes_next()) expect_round_trip(format->dtype, layout, n, blocks * step, bits);
+          }
         }
       }
     }
