@@ -146,6 +146,8 @@ int command_run(std::span<const std::string> arguments) {
     throw Error(ErrorCode::kInvalidArgument, "--parallel: the prompt has no line that is not blank");
   }
 
+  // One prompt at a time: no share of a step has to be found by measuring, which would delay the first answer.
+  if (s.parallel == 0 && s.load.max_num_batched_tokens == 0) s.load.max_num_batched_tokens = 512;
   auto progress = show_loading(s.model, s.load);
   Model model = Model::load(s.model, s.load);
   progress.reset();
