@@ -46,7 +46,8 @@ std::vector<Option> access_flags(server::ServeOptions& serve) {
        .target = &serve.api_key_file,
        .value_name = "FILE",
        .default_text = "no key is asked for",
-       .help = "keys that are accepted, one a line: KEY [name=N] [tenant=T] [salt=S] [concurrency=N] [rpm=N] [admin]; "
+       .help = "keys that are accepted, one a line: KEY [name=N] [tenant=T] [salt=S] [concurrency=N] [rpm=N] [admin] "
+               "[metrics]; "
                "only health can be asked without one"},
       {.name = "allowed-origins",
        .target = &serve.allowed_origins,

@@ -15,6 +15,7 @@ struct Caller {
   std::string tenant = {};      ///< for fairness between callers
   std::string cache_salt = {};  ///< callers of different salts do not share cached prefixes
   bool is_admin = false;
+  bool reads_metrics = false;  ///< admins do too
 };
 
 /// A request on its way through an endpoint.

@@ -10,6 +10,7 @@
 
 #include "openai/fields.h"
 #include "server/endpoints/endpoints.h"
+#include "server/fake_responder.h"
 #include "server/generation_reply.h"
 
 namespace headrace::server {
@@ -18,35 +19,6 @@ namespace {
 using openai::Json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-/// The client's side. Its members are of the thread that runs the jobs.
-class FakeResponder final : public Responder {
- public:
-  void send(HttpReply whole) override {
-    reply = std::move(whole);
-    ended = true;
-  }
-  void begin(HttpReply head) override {
-    reply = std::move(head);
-    begun = true;
-  }
-  bool write(std::string_view bytes) override {
-    if (reads_too_slowly) return false;
-    text += bytes;
-    return true;
-  }
-  void finish() override { ended = finished = true; }
-  void abort() override { ended = aborted = true; }
-  void on_gone(std::function<void()> callback) override {
-    if (is_gone) return callback();
-    gone = std::move(callback);
-  }
-
-  HttpReply reply;
-  std::string text;
-  std::function<void()> gone;
-  bool begun = false, ended = false, finished = false, aborted = false, reads_too_slowly = false, is_gone = false;
-};
 
 /// A server without sockets: the test's thread is the I/O thread.
 class TestServer {
@@ -137,7 +109,9 @@ class TestServer {
 
  public:
   ServeOptions options;
-  ServerContext context{options, [this](std::function<void()> job) { post(std::move(job)); }};
+  ServerContext context{options,
+                        {.post = [this](std::function<void()> job) { post(std::move(job)); },
+                         .connections = [] { return ConnectionFigures(); }}};
 };
 
 std::vector<Json> chunks_of(const std::string& stream) {

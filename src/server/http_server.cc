@@ -93,9 +93,7 @@ class HttpServer::Impl {
   }
 
   ~Impl() {
-    stop();
-    for (const auto& loop : loops_) loop->work.reset();
-    for (const auto& loop : loops_) loop->thread.join();
+    join();
     // What a thread left to another that had ended already.
     for (bool more = true; more;) {
       more = false;
@@ -106,7 +104,16 @@ class HttpServer::Impl {
     }
   }
 
+  void join() {
+    stop();
+    for (const auto& loop : loops_) loop->work.reset();
+    for (const auto& loop : loops_) {
+      if (loop->thread.joinable()) loop->thread.join();
+    }
+  }
+
   uint16_t port() const noexcept { return port_; }
+  int64_t connections() const noexcept { return host_.connections; }
   int64_t open_requests() const noexcept { return host_.open_requests; }
 
   void post(std::function<void()> job) { asio::post(loops_[next_job_++ % loops_.size()]->io, std::move(job)); }
@@ -184,8 +191,10 @@ HttpServer::HttpServer(HttpOptions options, HttpHandler handler)
 HttpServer::~HttpServer() = default;
 uint16_t HttpServer::port() const noexcept { return impl_->port(); }
 void HttpServer::post(std::function<void()> job) { impl_->post(std::move(job)); }
+int64_t HttpServer::connections() const noexcept { return impl_->connections(); }
 int64_t HttpServer::open_requests() const noexcept { return impl_->open_requests(); }
 void HttpServer::begin_drain() { impl_->begin_drain(); }
 void HttpServer::stop() { impl_->stop(); }
+void HttpServer::join() { impl_->join(); }
 
 }  // namespace headrace::server

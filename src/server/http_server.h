@@ -40,7 +40,7 @@ class HttpServer {
  public:
   /// Binds and listens. Throws Error that names address and port, or the TLS file.
   HttpServer(HttpOptions options, HttpHandler handler);
-  /// stop(), and waits for the threads.
+  /// join(), then runs the jobs that are left.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -48,6 +48,7 @@ class HttpServer {
   [[nodiscard]] uint16_t port() const noexcept;
   /// Runs `job` on an I/O thread soon. Any thread.
   void post(std::function<void()> job);
+  [[nodiscard]] int64_t connections() const noexcept;
   /// Requests whose answers are not complete.
   [[nodiscard]] int64_t open_requests() const noexcept;
   /// Answers say "Connection: close" from now on, and idle connections are closed; new ones are still taken, so that
@@ -55,6 +56,8 @@ class HttpServer {
   void begin_drain();
   /// Closes all connections, whatever they do; on_gone callbacks are called, soon. Jobs still run.
   void stop();
+  /// stop(), and waits until the I/O threads have ended: the handler and on_gone callbacks are called no more.
+  void join();
 
  private:
   class Impl;

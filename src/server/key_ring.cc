@@ -1,6 +1,7 @@
 #include "server/key_ring.h"
 
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 #include <sys/stat.h>
 
@@ -43,12 +44,27 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
   return std::ranges::equal(a, lower, [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
 }
 
-/// The token of "Bearer TOKEN"; empty for any other scheme.
-std::string_view bearer_token(std::string_view header) {
+/// What follows the scheme ("bearer") in an Authorization header; empty for any other scheme.
+std::string_view credentials(std::string_view header, std::string_view wanted_scheme) {
   const size_t scheme = header.find(' ');
-  if (scheme == std::string_view::npos || !equals_ignoring_case(header.substr(0, scheme), "bearer")) return {};
+  if (scheme == std::string_view::npos || !equals_ignoring_case(header.substr(0, scheme), wanted_scheme)) return {};
   header.remove_prefix(std::min(header.find_first_not_of(kBlanks, scheme), header.size()));
   return header.substr(0, header.find_last_not_of(kBlanks) + 1);
+}
+
+/// The password of "Basic base64(USER:PASSWORD)", in which browsers send a key; empty where it is none.
+std::string basic_password(std::string_view header) {
+  const std::string_view encoded = credentials(header, "basic");
+  if (encoded.empty() || encoded.size() % 4 != 0 || encoded.size() > 4096) return {};
+  std::string text(encoded.size() / 4 * 3, 0);
+  const int size =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                      reinterpret_cast<const unsigned char*>(encoded.data()), static_cast<int>(encoded.size()));
+  if (size < 0) return {};
+  const size_t padding = encoded.size() - std::min(encoded.find('='), encoded.size());
+  text.resize(static_cast<size_t>(size) - std::min(padding, static_cast<size_t>(size)));
+  const size_t colon = text.find(':');
+  return colon == std::string::npos ? std::string() : text.substr(colon + 1);
 }
 
 void warn_if_public(const std::string& file) {
@@ -76,14 +92,14 @@ KeyRing::Entry KeyRing::parse_line(std::string_view line) {
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
-    if (word == "admin") {
-      entry.caller.is_admin = true;
+    if (word == "admin" || word == "metrics") {
+      (word == "admin" ? entry.caller.is_admin : entry.caller.reads_metrics) = true;
       continue;
     }
     // An unknown word is not shown: it may be another key.
     constexpr std::string_view kNames[] = {"name", "tenant", "salt", "concurrency", "rpm"};
     if (equals == std::string_view::npos || std::ranges::find(kNames, name) == std::end(kNames)) {
-      bad_line("after the key, expected only name=, tenant=, salt=, concurrency=, rpm= and admin");
+      bad_line("after the key, expected only name=, tenant=, salt=, concurrency=, rpm=, admin and metrics");
     }
     if (value.empty()) bad_line(cat(name, "= has no value"));
     if (name == "name") entry.caller.name = value;
@@ -111,7 +127,8 @@ void KeyRing::add(Entry entry) {
     if (other.key_digest == entry.key_digest) bad_line(cat("the same key as that of \"", other.caller.name, "\""));
     if (other.caller.name != entry.caller.name) continue;
     if (other.limits != entry.limits || other.caller.tenant != entry.caller.tenant ||
-        other.caller.cache_salt != entry.caller.cache_salt || other.caller.is_admin != entry.caller.is_admin) {
+        other.caller.cache_salt != entry.caller.cache_salt || other.caller.is_admin != entry.caller.is_admin ||
+        other.caller.reads_metrics != entry.caller.reads_metrics) {
       bad_line(cat("another key of \"", entry.caller.name, "\" has other settings; give them the same, or two names"));
     }
   }
@@ -151,7 +168,10 @@ const KeyRing::Entry* KeyRing::find(std::string_view key) const {
 
 std::optional<Caller> KeyRing::identify(const HttpRequest& request) const {
   if (!asks_for_keys()) return Caller{.is_admin = true};
-  for (const std::string_view key : {bearer_token(request.header("authorization")), request.header("x-api-key")}) {
+  const std::string_view authorization = request.header("authorization");
+  const std::string password = basic_password(authorization);
+  for (const std::string_view key :
+       {credentials(authorization, "bearer"), std::string_view(password), request.header("x-api-key")}) {
     if (key.empty()) continue;
     if (const Entry* const entry = find(key)) return entry->caller;
   }

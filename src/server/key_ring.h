@@ -18,9 +18,10 @@ struct CallerLimits {
 };
 
 /// The keys that are accepted. A file has one key a line: the key, then any of name=..., tenant=..., salt=...,
-/// concurrency=N, rpm=N, admin; '#' begins a comment (at the start of a word). Without name=, the name is made from the
-/// key's digest; without tenant=, the name is the tenant; without salt=, each tenant has a salt of its own, made from
-/// its name. Keys of one name, an old and a new one say, are one caller and must agree in the rest.
+/// concurrency=N, rpm=N, admin, metrics (for a scraper); '#' begins a comment (at the start of a word). Without name=,
+/// the name is made from the key's digest; without tenant=, the name is the tenant; without salt=, each tenant has a
+/// salt of its own, made from its name. Keys of one name, an old and a new one say, are one caller and must agree in
+/// the rest.
 class KeyRing {
  public:
   /// No key is asked for: everyone is the same caller, an admin.
@@ -30,7 +31,8 @@ class KeyRing {
   [[nodiscard]] static KeyRing load(const std::string& file);
 
   [[nodiscard]] bool asks_for_keys() const noexcept { return !entries_.empty(); }
-  /// Whose key the request carries (Authorization: Bearer, or X-Api-Key); nullopt where it is none of ours. All keys
+  /// Whose key the request carries (Authorization: Bearer, X-Api-Key, or as the
+  /// password of Authorization: Basic, which browsers send); nullopt where it is none of ours. All keys
   /// are compared, each in constant time.
   [[nodiscard]] std::optional<Caller> identify(const HttpRequest& request) const;
   [[nodiscard]] CallerLimits limits_of(const Caller& caller) const;

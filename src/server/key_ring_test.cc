@@ -79,6 +79,12 @@ TEST(KeyRing, KnowsCallersByEitherHeader) {
     EXPECT_EQ(name_of(ring, {{"x-api-key", wrong}}), "nobody") << wrong;
   }
   EXPECT_EQ(name_of(ring, {{"authorization", "Basic sk-alice"}}), "nobody");
+  EXPECT_EQ(name_of(ring, {{"authorization", "Basic YW55OnNrLWFsaWNl"}}), "alice") << "any:sk-alice, from a browser";
+  EXPECT_EQ(name_of(ring, {{"authorization", "Basic OnNrLWJvYiMx"}}), "bob") << ":sk-bob#1";
+  EXPECT_EQ(name_of(ring, {{"authorization", "Basic YTpzay1hbGljZQ=="}}), "alice") << "a:sk-alice, padded";
+  for (const std::string wrong : {"c2stYWxpY2U=", "YTpzay1hbGljZ", "====", "!!!!", "YTo="}) {
+    EXPECT_EQ(name_of(ring, {{"authorization", "Basic " + wrong}}), "nobody") << wrong;
+  }
   EXPECT_EQ(name_of(ring, {{"authorization", "sk-alice"}}), "nobody");
   EXPECT_EQ(name_of(ring, {{"authorization", "Bearer"}}), "nobody");
   EXPECT_EQ(name_of(ring, {}), "nobody");

@@ -60,6 +60,10 @@ std::vector<MetricSeries> lora_info(const Scrape&) {
   return {{{{"max_lora", "0"}, {"running_lora_adapters", ""}, {"waiting_lora_adapters", ""}}, 0}};
 }
 
+std::vector<MetricSeries> cache_config(const Scrape& s) {
+  return {{{{"block_size", cat(s.model.kv_block_tokens)}, {"num_gpu_blocks", cat(s.model.kv_blocks)}}, 1}};
+}
+
 std::vector<MetricSeries> no_position(const Scrape&) { return {{{{"position", "0"}}, 0}}; }
 
 double taken_requests(const Scrape& s) {
@@ -78,6 +82,12 @@ const MetricRow kRows[] = {
      [](const Scrape& s) { return number(s.model.queued_requests); }},
     {"headrace_queue_tokens", kGauge, "Prompt tokens of the requests that wait to begin.",
      [](const Scrape& s) { return number(s.model.queued_tokens); }},
+    {"headrace_sequences_running", kGauge, "Answers that are being computed; a request may ask for several.",
+     [](const Scrape& s) { return number(s.model.running_sequences); }},
+    {"headrace_sequences_waiting", kGauge, "Answers that wait to begin or to go on after a preemption.",
+     [](const Scrape& s) { return number(s.model.waiting_sequences); }},
+    {"headrace_backlog_seconds", kGauge, "Time that prompts and answers of all waiting requests would take.",
+     [](const Scrape& s) { return s.model.backlog_seconds; }},
     {"headrace_requests_total", kCounter, "Requests that have ended, by outcome.", by_outcome},
     {"headrace_requests_taken_total", kCounter, "Requests that have ended, without those that were rejected.",
      taken_requests},
@@ -93,6 +103,12 @@ const MetricRow kRows[] = {
      [](const Scrape& s) { return number(s.model.prompt_tokens - s.model.cached_tokens); }},
     {"headrace_generation_tokens_total", kCounter, "Tokens of answers.",
      [](const Scrape& s) { return number(s.model.completion_tokens); }},
+    {"headrace_prefix_cache_queries_total", kCounter, "Tokens of prompts that were looked for in the prefix cache.",
+     [](const Scrape& s) { return number(s.model.prefix_query_tokens); }},
+    {"headrace_prefix_cache_hits_total", kCounter, "Tokens of prompts that the search in the prefix cache found.",
+     [](const Scrape& s) { return number(s.model.prefix_hit_tokens); }},
+    {"headrace_prefix_cache_hit_ratio", kGauge, "Share of the tokens looked for that were found, since the start.",
+     [](const Scrape& s) { return ratio(number(s.model.prefix_hit_tokens), number(s.model.prefix_query_tokens)); }},
     {"headrace_prompt_tokens_per_second", kGauge, "Prompt tokens a second since the scrape before (1 s at least).",
      [](const Scrape& s) { return s.prompt_tokens_per_second; }},
     {"headrace_generation_tokens_per_second", kGauge, "Answer tokens a second since the scrape before (1 s at least).",
@@ -106,6 +122,16 @@ const MetricRow kRows[] = {
      [](const Scrape& s) { return number(s.kv_cache_tokens); }},
     {"headrace_kv_cache_used_tokens", kGauge, "Places for tokens in the blocks of the KV cache that sequences hold.",
      [](const Scrape& s) { return s.model.kv_cache_used * number(s.kv_cache_tokens); }},
+    {"headrace_kv_blocks", kGauge, "Blocks of the KV cache.",
+     [](const Scrape& s) { return number(s.model.kv_blocks); }},
+    {"headrace_kv_used_blocks", kGauge, "Blocks that sequences hold.",
+     [](const Scrape& s) { return number(s.model.kv_used_blocks); }},
+    {"headrace_kv_cached_blocks", kGauge, "Blocks of cached prefixes that no sequence holds.",
+     [](const Scrape& s) { return number(s.model.kv_cached_blocks); }},
+    {"headrace_kv_evicted_blocks_total", kCounter, "Blocks of cached prefixes that were given up for others.",
+     [](const Scrape& s) { return number(s.model.kv_evicted_blocks); }},
+    {"headrace_kv_fragmentation_ratio", kGauge, "Share of the places in used blocks that hold no token yet, 0 to 1.",
+     [](const Scrape& s) { return s.model.kv_fragmentation; }},
     {"headrace_preemptions_total", kCounter, "Sequences that gave their blocks up to others and were computed again.",
      [](const Scrape& s) { return number(s.model.preemptions); }},
     {"headrace_recent_preemptions", kGauge, "Preemptions since the scrape before (1 s at least).",
@@ -113,6 +139,16 @@ const MetricRow kRows[] = {
 
     {"headrace_steps_total", kCounter, "Steps that were computed.",
      [](const Scrape& s) { return number(s.model.steps); }},
+    {"headrace_failed_steps_total", kCounter, "Steps that failed, with the requests that had begun.",
+     [](const Scrape& s) { return number(s.model.failed_steps); }},
+    {"headrace_seconds_without_step", kGauge, "While there is work: time since the last step ended.",
+     [](const Scrape& s) { return s.model.seconds_without_step; }},
+    {"headrace_iteration_tokens", kHistogram, "Tokens that a step computes: number of steps and sum only.",
+     [](const Scrape& s) {
+       return MetricSums{s.model.steps, number(s.model.step_tokens)};
+     }},
+    {"headrace_last_step_tokens", kGauge, "Tokens that the last step computed.",
+     [](const Scrape& s) { return number(s.model.last_step_tokens); }},
     {"headrace_step_seconds_total", kCounter, "Time that stages have computed steps, all stages together.",
      [](const Scrape& s) { return s.model.step_seconds; }},
     {"headrace_generation_tokens_per_step", kGauge, "Answer tokens of a step, the mean since the start.",
@@ -155,6 +191,7 @@ const MetricRow kRows[] = {
 
     {"vllm:request_success_total", kCounter, "Requests that have ended, by reason.", by_vllm_reason},
     {"vllm:lora_requests_info", kGauge, "Adapters in use: none, as there is no LoRA here.", lora_info},
+    {"vllm:cache_config_info", kGauge, "Size and number of the blocks of the KV cache; always 1.", cache_config},
     {"vllm:spec_decode_num_drafts_total", kCounter, "Drafts of speculative decoding: none here.", never},
     {"vllm:spec_decode_num_draft_tokens_total", kCounter, "Tokens that were drafted: none here.", never},
     {"vllm:spec_decode_num_accepted_tokens_total", kCounter, "Drafted tokens that were accepted: none here.", never},
@@ -171,6 +208,11 @@ const MetricAlias kAliases[] = {
     {"vllm:prompt_tokens_total", "headrace_prompt_tokens_total"},
     {"vllm:prompt_tokens_cached_total", "headrace_prompt_tokens_cached_total"},
     {"vllm:generation_tokens_total", "headrace_generation_tokens_total"},
+    {"vllm:prefix_cache_queries_total", "headrace_prefix_cache_queries_total"},
+    {"vllm:prefix_cache_hits_total", "headrace_prefix_cache_hits_total"},
+    {"vllm:gpu_prefix_cache_queries_total", "headrace_prefix_cache_queries_total"},
+    {"vllm:gpu_prefix_cache_hits_total", "headrace_prefix_cache_hits_total"},
+    {"vllm:iteration_tokens_total", "headrace_iteration_tokens"},
     {"vllm:num_preemptions_total", "headrace_preemptions_total"},
     {"vllm:admission_rejections_total", "headrace_admission_rejections_total"},
     {"vllm:time_to_first_token_seconds", "headrace_time_to_first_token_seconds"},
@@ -193,6 +235,7 @@ const MetricAlias kAliases[] = {
     {"sglang:num_used_tokens", "headrace_kv_cache_used_tokens"},
     {"sglang:token_usage", "headrace_kv_cache_usage_ratio"},
     {"sglang:gen_throughput", "headrace_generation_tokens_per_second"},
+    {"sglang:cache_hit_rate", "headrace_prefix_cache_hit_ratio"},
     {"sglang:max_total_num_tokens", "headrace_kv_cache_tokens"},
     {"sglang:num_retracted_reqs", "headrace_recent_preemptions"},
     {"sglang:prompt_tokens_total", "headrace_prompt_tokens_total"},

@@ -75,6 +75,12 @@ const std::map<std::string, std::vector<std::string>> kQueried = {
       "prompt_tokens_total",
       "generation_tokens_total",
       "prompt_tokens_cached_total",
+      "prefix_cache_queries_total",
+      "prefix_cache_hits_total",
+      "gpu_prefix_cache_queries_total",
+      "gpu_prefix_cache_hits_total",
+      "cache_config_info",
+      "iteration_tokens_total_bucket",
       "num_preemptions_total",
       "request_success_total",
       "admission_rejections_total",
@@ -99,10 +105,11 @@ const std::map<std::string, std::vector<std::string>> kQueried = {
       "time_to_first_token_seconds_sum",
       "time_to_first_token_seconds_count"}},
     {"sglang",
-     {"num_running_reqs", "num_queue_reqs", "num_used_tokens", "token_usage", "gen_throughput", "max_total_num_tokens",
-      "num_retracted_reqs", "spec_accept_length", "prompt_tokens_total", "generation_tokens_total",
-      "cached_tokens_total", "num_requests_total", "num_aborted_requests_total", "time_to_first_token_seconds_bucket",
-      "inter_token_latency_seconds_bucket", "e2e_request_latency_seconds_bucket", "queue_time_seconds_bucket"}},
+     {"num_running_reqs", "num_queue_reqs", "num_used_tokens", "token_usage", "gen_throughput", "cache_hit_rate",
+      "max_total_num_tokens", "num_retracted_reqs", "spec_accept_length", "prompt_tokens_total",
+      "generation_tokens_total", "cached_tokens_total", "num_requests_total", "num_aborted_requests_total",
+      "time_to_first_token_seconds_bucket", "inter_token_latency_seconds_bucket", "e2e_request_latency_seconds_bucket",
+      "queue_time_seconds_bucket"}},
     {"llamacpp",
      {"prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total", "tokens_predicted_seconds_total",
       "prompt_tokens_seconds", "predicted_tokens_seconds", "kv_cache_usage_ratio", "kv_cache_tokens",
@@ -270,6 +277,13 @@ TEST_F(MetricsTest, FiguresOfTheModel) {
   EXPECT_EQ(found["llamacpp:prompt_tokens_total"], 5);
   EXPECT_EQ(found["llamacpp:n_decode_total"], 6);
   EXPECT_EQ(found["llamacpp:n_busy_slots_per_decode"], 1);
+  EXPECT_EQ(found[R"(vllm:iteration_tokens_total_sum{model_name="m",engine="0"})"], 10);
+  EXPECT_EQ(found[R"(vllm:iteration_tokens_total_bucket{model_name="m",engine="0",le="+Inf"})"], 6);
+  EXPECT_EQ(found[R"(vllm:prefix_cache_queries_total{model_name="m",engine="0"})"], 5);
+  const auto config = found.lower_bound("vllm:cache_config_info");
+  EXPECT_EQ(config->first, cat(R"(vllm:cache_config_info{model_name="m",engine="0",block_size="16",num_gpu_blocks=")",
+                               state_.model()->figures().kv_blocks, "\"}"));
+  EXPECT_EQ(config->second, 1);
   EXPECT_GT(found[R"(headrace_step_seconds_total{model_name="m"})"], 0);
   EXPECT_EQ(found[R"(headrace_phase{model_name="m",phase="ready"})"], 1);
 }

@@ -147,9 +147,7 @@ void Router::handle(HttpRequest&& request, std::shared_ptr<Responder> responder)
         std::make_shared<HeadedResponder>(std::move(responder), common_headers(exchange, server_.options));
     responder = exchange.responder = headed;
     const Route& route = admit(exchange);
-    if (route.needs_model) {
-      headed->keep(server_.limiter.admit(exchange.caller.name, server_.keys.limits_of(exchange.caller)));
-    }
+    if (route.needs_model) headed->keep(take_place(exchange.caller));
     dispatch(route, exchange);
   } catch (const std::exception& error) {
     HttpReply reply = error_reply(error);
@@ -180,13 +178,25 @@ const Route& Router::admit(Exchange& exchange) {
     throw StatusError({.status = 404, .type = "not_found_error", .code = "not_found"},
                       fmt::format("no such path: {} {}", request.method, request.path));
   }
-  if (caller && !caller->is_admin && route->access >= Access::kMetrics) {
+  const bool may = !caller || caller->is_admin || route->access < Access::kMetrics ||
+                   (route->access == Access::kMetrics && caller->reads_metrics);
+  if (!may) {
     throw StatusError({.status = 403, .type = "permission_error", .code = "admin_only"},
-                      "this path is for keys marked 'admin'");
+                      fmt::format("this path is for keys marked '{}'",
+                                  route->access == Access::kMetrics ? "metrics' or 'admin" : "admin"));
   }
   check_content_type(request);
   if (route->needs_model) check_phase(server_.state);
   return *route;
+}
+
+CallerLimiter::Ticket Router::take_place(const Caller& caller) {
+  try {
+    return server_.limiter.admit(caller.name, server_.keys.limits_of(caller));
+  } catch (const StatusError&) {
+    server_.metrics.requests().count(Rejection::kQuota);
+    throw;
+  }
 }
 
 void Router::dispatch(const Route& route, Exchange& exchange) {

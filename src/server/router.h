@@ -19,6 +19,8 @@ class Router {
  private:
   /// Finds the route and who asks. Throws StatusError for what may not or cannot be served now.
   const Route& admit(Exchange& exchange);
+  /// Throws StatusError 429 `quota`.
+  CallerLimiter::Ticket take_place(const Caller& caller);
   void dispatch(const Route& route, Exchange& exchange);
 
   ServerContext& server_;

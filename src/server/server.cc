@@ -25,7 +25,12 @@ HttpOptions http_options(const ServeOptions& options) {
 
 Server::Server(ServeOptions options)
     : options_(std::move(options)),
-      context_(options_, [this](std::function<void()> job) { http_->post(std::move(job)); }),
+      context_(options_, {.post = [this](std::function<void()> job) { http_->post(std::move(job)); },
+                          .connections =
+                              [this] {
+                                return ConnectionFigures{.connections = http_->connections(),
+                                                         .open_requests = http_->open_requests()};
+                              }}),
       router_(context_),
       http_(std::make_unique<HttpServer>(http_options(options_),
                                          [this](HttpRequest&& request, std::shared_ptr<Responder> responder) {
@@ -33,7 +38,7 @@ Server::Server(ServeOptions options)
                                          })) {}
 
 Server::~Server() {
-  http_->stop();                // clients go, so their requests are cancelled
+  http_->join();                // clients go, so their requests are cancelled; nobody uses the model any more
   context_.state.drop_model();  // the engine's thread ends: nothing is relayed any more
 }
 

@@ -10,14 +10,15 @@
 
 namespace headrace::server {
 
-ServerContext::ServerContext(const ServeOptions& serve_options, std::function<void(std::function<void()>)> post)
+ServerContext::ServerContext(const ServeOptions& serve_options, HttpSide http_side)
     : options(serve_options),
+      http(std::move(http_side)),
       keys(options.api_key_file.empty() ? KeyRing() : KeyRing::load(options.api_key_file)),
       metrics(options.metrics_compat),
       log(options.log_format == "json" ? RequestLog::Format::kJson : RequestLog::Format::kText, options.log_requests),
       traces(options.otlp_traces_endpoint.empty() ? nullptr
                                                   : std::make_unique<TraceExporter>(options.otlp_traces_endpoint)),
-      relay(std::move(post)) {}
+      relay(http.post) {}
 
 std::vector<std::string> ServerContext::model_names() const {
   if (!options.served_model_names.empty()) return options.served_model_names;

@@ -16,10 +16,16 @@
 
 namespace headrace::server {
 
+/// What the server's parts ask of its HTTP side.
+struct HttpSide {
+  std::function<void(std::function<void()>)> post;  ///< runs a job on an I/O thread
+  std::function<ConnectionFigures()> connections;
+};
+
 /// What endpoints share. Lives as long as the server. Threading: every function from any thread.
 struct ServerContext {
-  /// Loads the keys. `post`: runs a job on an I/O thread. Throws Error.
-  ServerContext(const ServeOptions& serve_options, std::function<void(std::function<void()>)> post);
+  /// Loads the keys. Throws Error.
+  ServerContext(const ServeOptions& serve_options, HttpSide http_side);
 
   /// The model, where the route needs one: it is there.
   [[nodiscard]] Model& model() const { return *state.model(); }
@@ -32,6 +38,7 @@ struct ServerContext {
   [[nodiscard]] std::string fingerprint() const;
 
   const ServeOptions& options;
+  const HttpSide http;
   const std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   ServerState state;
   KeyRing keys;

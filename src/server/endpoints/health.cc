@@ -6,11 +6,19 @@
 #include "server/endpoints/endpoints.h"
 
 namespace headrace::server {
+namespace {
+
+constexpr double kLongestStepSeconds = 60;  // while there is work: beyond that, the engine hangs
+
+}  // namespace
 
 HttpReply live(const Exchange&, ServerContext&) { return {.body = R"({"status":"ok"})"}; }
 
 HttpReply ready(const Exchange&, ServerContext& server) {
   const Phase phase = server.state.phase();
+  if (phase == Phase::kReady && server.model().figures().seconds_without_step > kLongestStepSeconds) {
+    return {.status = 503, .body = R"({"status":"unavailable","phase":"stalled"})", .headers = {{"Retry-After", "5"}}};
+  }
   if (phase == Phase::kReady) return {.body = R"({"status":"ok"})"};
   openai::Json body;
   body["status"] = "unavailable";
