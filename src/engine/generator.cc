@@ -141,13 +141,13 @@ void Generator::admit(std::unique_ptr<ActiveRequest> request) {
   const int32_t wanted = input.sampling.max_tokens > 0 ? input.sampling.max_tokens : room;
   const int32_t max_tokens = input.score_only ? 0 : std::min(wanted, room);
   const SequenceId sequence{next_sequence_++};
-  request->add_part(
-      sequence,
-      Continuation(SamplingState(input.sampling, input.seed, 0, input.prompt, end_tokens_, input.grammar, input.gate), tokenizer_,
-                   {.end_tokens = end_tokens_,
-                    .continues_text = input.continues_text,
-                    .compares = request->picks_best(),
-                    .max_tokens = max_tokens}));
+  request->add_part(sequence, Continuation(SamplingState(input.sampling, input.seed, 0, input.prompt, end_tokens_,
+                                                         input.grammar, input.gate),
+                                           tokenizer_,
+                                           {.end_tokens = end_tokens_,
+                                            .continues_text = input.continues_text,
+                                            .compares = request->picks_best(),
+                                            .max_tokens = max_tokens}));
   ActiveRequest& active = *request;
   requests_.emplace(active.id(), std::move(request));
   const SequenceSpec spec = spec_of(input, max_tokens, engine_.clock().now());
