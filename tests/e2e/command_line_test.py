@@ -6,12 +6,19 @@ import unittest
 
 from program import ProgramTest, data, run
 
-COMMANDS = ["run", "inspect", "bench", "eval"]
+COMMANDS = ["run", "serve", "inspect", "bench", "eval"]
 OPTIONS = {
     "run": "prompt system raw chat-template parallel quiet temperature top-k top-p min-p typical-p repetition-penalty "
            "presence-penalty frequency-penalty seed max-tokens min-tokens ignore-eos stop stop-token-ids "
-           "include-stop-str-in-output allowed-token-ids isa numerics kv-cache-dtype threads max-model-len "
+           "include-stop-str-in-output allowed-token-ids json-schema json-object regex choice grammar structural-tag "
+           "isa numerics kv-cache-dtype threads max-model-len "
            "kv-cache-memory-bytes enable-prefix-caching max-num-seqs max-num-batched-tokens help",
+    "serve": "host port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file allowed-origins "
+             "trust-request-chat-template max-queued-requests max-queued-tokens queue-timeout request-timeout "
+             "drain-timeout max-body-bytes max-connections max-choices chat-template merge-system-messages "
+             "tool-call-parser reasoning-parser metrics-compat log-format log-requests otlp-traces-endpoint isa numerics "
+             "kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching max-num-seqs "
+             "max-num-batched-tokens help",
     "batch": "model isa numerics kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching "
              "max-num-seqs max-num-batched-tokens help",
     "inspect": "json isa numerics kv-cache-dtype threads max-model-len help",
