@@ -9,11 +9,13 @@ namespace headrace {
 namespace {
 
 /// A step with prompts should take twice what its decode rows alone take, or so much longer where that is little: a
-/// prompt in chunks of a few tokens takes for ever.
+/// prompt in chunks of a few tokens takes for ever, and nobody reads a token in a hundredth of a second.
 constexpr double kTargetRatio = 2.0;
-constexpr double kTargetExtraSeconds = 0.002;
-/// It should hardly ever take three times as long: where steps often take longer than predicted, they are made shorter.
+constexpr double kTargetExtraSeconds = 0.012;
+/// It should hardly ever take three times as long, or so much longer: where steps often take longer than predicted, they
+/// are made shorter.
 constexpr double kLimitRatio = 3.0;
+constexpr double kLimitExtraSeconds = 0.025;
 constexpr double kLeastTargetRatio = 1.25;
 
 /// A step of prompts alone is long enough where its tokens come at this share of the rate of an endless one.
@@ -46,9 +48,8 @@ double Composer::target_seconds(int32_t steps_in_flight) const noexcept {
   if (config_.step_target_seconds > 0) return config_.step_target_seconds;
   const StageCost& cost = costs_.slowest();
   const double decoding = cost.fixed + cost.marginal(decodes) / steps_in_flight;
-  const double extra = kTargetExtraSeconds / steps_in_flight;
-  const double target = std::max(kTargetRatio * decoding, decoding + extra);
-  const double limit = std::max(kLimitRatio * decoding, decoding + kLimitRatio / kTargetRatio * extra);
+  const double target = std::max(kTargetRatio * decoding, decoding + kTargetExtraSeconds / steps_in_flight);
+  const double limit = std::max(kLimitRatio * decoding, decoding + kLimitExtraSeconds / steps_in_flight);
   return std::max(std::min(target, limit / costs_.late_ratio()), kLeastTargetRatio * decoding);
 }
 
