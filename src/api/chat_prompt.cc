@@ -27,6 +27,17 @@ std::string variables_of(const Tokenizer& tokenizer) {
   return dump(variables);
 }
 
+/// Puts an empty text where messages have none. False: there is no such message.
+bool fill_absent_contents(Json& messages) {
+  bool found = false;
+  for (Json& message : messages) {
+    if (!message.is_object() || !message.contains("content") || !message["content"].is_null()) continue;
+    message["content"] = "";
+    found = true;
+  }
+  return found;
+}
+
 }  // namespace
 
 ChatPrompt::ChatPrompt(std::string_view name, std::string_view source, const Tokenizer& tokenizer)
@@ -72,11 +83,22 @@ std::string ChatPrompt::render_marked(const Conversation& conversation) const {
     mark_all(asked);
     variables.update(asked);
   }
-  std::string text = renderer_.render({.messages = dump(messages),
-                                       .tools = tools.is_null() ? "" : dump(tools),
-                                       .variables = dump(variables),
-                                       .add_generation_prompt = conversation.add_generation_prompt,
-                                       .now = {}});
+  const auto render = [&] {
+    return renderer_.render({.messages = dump(messages),
+                             .tools = tools.is_null() ? "" : dump(tools),
+                             .variables = dump(variables),
+                             .add_generation_prompt = conversation.add_generation_prompt,
+                             .now = {}});
+  };
+  std::string text;
+  try {
+    text = render();
+  } catch (const Error&) {
+    // A message with calls of tools may have no content. Some templates ask for that, others join content to text
+    // whatever it is, and fail.
+    if (!fill_absent_contents(messages)) throw;
+    text = render();
+  }
   if (conversation.continue_final_message) cut_after_final(text, messages);
   return text;
 }

@@ -45,5 +45,16 @@ TEST(ChatPrompt, TemplateSeesTheNamesOfTokens) {
   EXPECT_EQ(chat.render(messages), std::string(tokenizer.token_text(*tokenizer.eos())) + "|hi");
 }
 
+TEST(ChatPrompt, NoContentIsAnEmptyTextWhereTheTemplateCannotDoWithout) {
+  const Tokenizer tokenizer = tiny_tokenizer();
+  const Conversation call{.messages = R"([{"role": "assistant", "content": null, "tool_calls": []}])"};
+  const ChatPrompt asks("t", "{{ 'none' if messages[0].content is none else 'text' }}", tokenizer);
+  EXPECT_EQ(asks.render(call), "none");
+  const ChatPrompt joins("t", "{{ messages[0].role + ':' + messages[0].content }}", tokenizer);
+  EXPECT_EQ(joins.render(call), "assistant:");
+  const ChatPrompt refuses("t", "{{ raise_exception('never') }}", tokenizer);
+  EXPECT_THROW((void)refuses.render(call), Error);
+}
+
 }  // namespace
 }  // namespace headrace

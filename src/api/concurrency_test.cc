@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <deque>
 #include <filesystem>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -80,6 +81,24 @@ std::vector<Answer> answer_together(Model& model, const std::vector<Request>& re
   return answers;
 }
 
+/// Submits all before the first step may begin: `begin` is what that step waits for.
+std::vector<Answer> answer_from_one_start(Model& model, const std::vector<Request>& requests,
+                                          std::promise<void>& begin) {
+  std::deque<EventQueue> events(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) model.submit(requests[i], events[i].sink());
+  begin.set_value();
+  std::vector<Answer> answers(requests.size());
+  for (size_t i = 0; i < requests.size(); ++i) {
+    for (bool last = false; !last;) {
+      GenerationEvent event = events[i].pop();
+      EXPECT_FALSE(event.error) << event.error->message();
+      last = event.last;
+      if (!event.error) add_event(std::move(event), answers[i]);
+    }
+  }
+  return answers;
+}
+
 void expect_same(const std::vector<Answer>& got, const std::vector<Answer>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
@@ -130,9 +149,18 @@ TEST_P(Crowd, PreemptedOnesAreComputedAgainAndLoseNothing) {
 
   constexpr int64_t kProbeBytes = 1 << 20;
   const int64_t token_bytes = kProbeBytes / load({.kv_cache_memory_bytes = kProbeBytes}, GetParam()).kv_cache_tokens();
-  Model small =
-      load({.max_model_len = 96, .kv_cache_memory_bytes = 224 * token_bytes, .max_num_batched_tokens = 16}, GetParam());
-  expect_same(answer_together(small, requests), alone, cat("in a cache of ", small.kv_cache_tokens(), " tokens"));
+  std::promise<void> begin;
+  Model small = load({.max_model_len = 96,
+                      .kv_cache_memory_bytes = 224 * token_bytes,
+                      .max_num_batched_tokens = 16,
+                      .fault_injection =
+                          [begun = begin.get_future().share()](int64_t) {
+                            begun.wait();
+                            return false;
+                          }},
+                     GetParam());
+  expect_same(answer_from_one_start(small, requests, begin), alone,
+              cat("in a cache of ", small.kv_cache_tokens(), " tokens"));
   const bool has_windows = std::string_view(GetParam()) == "models/mistral";  // sequences do not outgrow their share
   if (!has_windows) {
     EXPECT_GT(small.figures().preemptions, 0);

@@ -163,7 +163,7 @@ class OpenAiClientTest(ServerTest):
             self.assertIn(arguments["unit"], ("C", "F"))
             # And back as messages, as agents do.
             self.chat(tools=[tool], messages=QUESTION + [
-                {"role": "assistant", "content": "", "tool_calls": [
+                {"role": "assistant", "content": None, "tool_calls": [
                     {"id": call.id, "type": "function",
                      "function": {"name": call.function.name, "arguments": call.function.arguments}}]},
                 {"role": "tool", "tool_call_id": call.id, "content": "12 C, rain"}])
