@@ -205,9 +205,12 @@ void Router::dispatch(const Route& route, Exchange& exchange) {
     return (*streaming)(std::move(exchange), server_);
   }
   HttpReply reply = std::get<PlainEndpoint>(route.endpoint)(exchange, server_);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - request.arrived;
-  server_.log.plain_request(exchange.request_id, exchange.caller.name, request.method, request.path, reply.status,
-                            taken.count());
+  // Probes of health come every few seconds for ever, and say nothing.
+  if (route.access != Access::kOpen) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - request.arrived;
+    server_.log.plain_request(exchange.request_id, exchange.caller.name, request.method, request.path, reply.status,
+                              taken.count());
+  }
   exchange.responder->send(std::move(reply));
 }
 
