@@ -12,8 +12,8 @@ namespace {
 /// prompt in chunks of a few tokens takes for ever, and nobody reads a token in a hundredth of a second.
 constexpr double kTargetRatio = 2.0;
 constexpr double kTargetExtraSeconds = 0.012;
-/// It should hardly ever take three times as long, or so much longer: where steps often take longer than predicted, they
-/// are made shorter.
+/// It should hardly ever take three times as long, or so much longer: where steps often take longer than predicted,
+/// they are made shorter.
 constexpr double kLimitRatio = 3.0;
 constexpr double kLimitExtraSeconds = 0.025;
 constexpr double kLeastTargetRatio = 1.25;
