@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "base/ascii_text.h"
+
 namespace headrace {
 namespace {
 
@@ -41,15 +43,9 @@ int visit_program(dl_phdr_info* info, size_t, void* found) {
 }  // namespace
 
 std::string build_id() {
-  std::string bytes, text;
+  std::string bytes;
   dl_iterate_phdr(visit_program, &bytes);
-  for (const char byte : bytes) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    const auto value = static_cast<unsigned char>(byte);
-    text += kDigits[value / 16];
-    text += kDigits[value % 16];
-  }
-  return text;
+  return hex_text({reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace headrace

@@ -1,13 +1,14 @@
 #include "server/generation.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <ctime>
 
+#include "base/ascii_text.h"
 #include "openai/fields.h"
 #include "server/error_reply.h"
 #include "server/generation_reply.h"
+#include "server/sha256.h"
 
 namespace headrace::server {
 
@@ -22,12 +23,7 @@ std::string joined_salt(std::string_view caller, std::string_view request) {
   if (caller.empty() && request.empty()) return {};
   // The length says where the one ends. Digested, because prefixes are told apart by a short hash of the salt, for
   // which equal ones can be found where the text can be chosen freely.
-  const std::string joined = fmt::format("{}:{}{}", caller.size(), caller, request);
-  std::array<unsigned char, 32> digest{};
-  if (EVP_Digest(joined.data(), joined.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
-    throw Error(ErrorCode::kInternal, "SHA-256 is not to be had from OpenSSL");
-  }
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+  return hex_text(sha256(fmt::format("{}:{}{}", caller.size(), caller, request)));
 }
 
 void answer_generation(Exchange exchange, ServerContext& server, std::string endpoint, const PlanMaker& make_plan) {

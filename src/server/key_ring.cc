@@ -2,7 +2,6 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/ascii_text.h"
 #include "base/cat.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -40,16 +40,11 @@ Number positive(std::string_view name, std::string_view text) {
   return value;
 }
 
-bool equals_ignoring_case(std::string_view a, std::string_view lower) {
-  return std::ranges::equal(a, lower, [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x - 'A' + 'a' : x) == y; });
-}
-
 /// What follows the scheme ("bearer") in an Authorization header; empty for any other scheme.
 std::string_view credentials(std::string_view header, std::string_view wanted_scheme) {
   const size_t scheme = header.find(' ');
-  if (scheme == std::string_view::npos || !equals_ignoring_case(header.substr(0, scheme), wanted_scheme)) return {};
-  header.remove_prefix(std::min(header.find_first_not_of(kBlanks, scheme), header.size()));
-  return header.substr(0, header.find_last_not_of(kBlanks) + 1);
+  if (scheme == std::string_view::npos || ascii_lower(header.substr(0, scheme)) != wanted_scheme) return {};
+  return ascii_trimmed(header.substr(scheme));
 }
 
 /// The password of "Basic base64(USER:PASSWORD)", in which browsers send a key; empty where it is none.
@@ -76,18 +71,12 @@ void warn_if_public(const std::string& file) {
 
 }  // namespace
 
-KeyRing::Digest KeyRing::digest_of(std::string_view key) {
-  Digest digest;
-  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest.data());
-  return digest;
-}
-
 KeyRing::Entry KeyRing::parse_line(std::string_view line) {
   const std::string_view key = take_word(line);
   if (!std::ranges::all_of(key, [](char c) { return c > ' ' && c <= '~'; })) {
     bad_line("the key holds characters that no HTTP header can carry");
   }
-  Entry entry{.key_digest = digest_of(key), .caller = {}, .limits = {}};
+  Entry entry{.key_digest = sha256(key), .caller = {}, .limits = {}};
   for (std::string_view word = take_word(line); !word.empty(); word = take_word(line)) {
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
@@ -110,11 +99,7 @@ KeyRing::Entry KeyRing::parse_line(std::string_view line) {
   }
   Caller& caller = entry.caller;
   if (caller.name.empty()) {
-    caller.name = "key-";
-    for (size_t i = 0; i < 4; ++i) {
-      const unsigned byte = entry.key_digest[i];
-      caller.name += {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
-    }
+    caller.name = cat("key-", hex_text(std::span(entry.key_digest).first(4)));
   }
   if (caller.tenant.empty()) caller.tenant = caller.name;
   // With these prefixes no salt= equals what stands for another tenant.
@@ -158,7 +143,7 @@ KeyRing KeyRing::load(const std::string& file) {
 }
 
 const KeyRing::Entry* KeyRing::find(std::string_view key) const {
-  const Digest digest = digest_of(key);
+  const Sha256 digest = sha256(key);
   const Entry* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.key_digest.data(), digest.data(), digest.size()) == 0) found = &entry;

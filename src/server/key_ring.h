@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "server/exchange.h"
+#include "server/sha256.h"
 
 namespace headrace::server {
 
@@ -38,13 +38,11 @@ class KeyRing {
   [[nodiscard]] CallerLimits limits_of(const Caller& caller) const;
 
  private:
-  using Digest = std::array<unsigned char, 32>;  // SHA-256, so that all comparisons have the same length
   struct Entry {
-    Digest key_digest;
+    Sha256 key_digest;  // so that all comparisons have the same length
     Caller caller;
     CallerLimits limits;
   };
-  [[nodiscard]] static Digest digest_of(std::string_view key);
   /// Of a line without its comment, not empty. Throws Error that says what is wrong with it.
   [[nodiscard]] static Entry parse_line(std::string_view line);
   /// Throws Error where it contradicts those that are there.

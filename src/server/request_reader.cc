@@ -4,6 +4,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/status.hpp>
 
+#include "base/ascii_text.h"
 #include "base/cat.h"
 
 namespace headrace::server {
@@ -14,12 +15,6 @@ namespace http = boost::beast::http;
 
 // What is reserved for a body at once: a length is only a claim.
 constexpr uint64_t kFirstBodyBytes = uint64_t{1} << 20;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
-}
 
 int hex_digit(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
@@ -122,7 +117,7 @@ class RequestReader::Parser final : public http::basic_parser<true> {
 
   void on_field_impl(http::field, beast::string_view name, beast::string_view value, beast::error_code&) override {
     if (head_done) return;  // a trailer must not pass for a header
-    request.headers.push_back({lower({name.data(), name.size()}), std::string(value.data(), value.size())});
+    request.headers.push_back({ascii_lower({name.data(), name.size()}), std::string(value.data(), value.size())});
   }
 
   void on_header_impl(beast::error_code& ec) override {
@@ -138,13 +133,13 @@ class RequestReader::Parser final : public http::basic_parser<true> {
     if (codings > 0 && (count("content-length") > 0 || codings > 1 || !http_1_1)) {
       return refuse(400, "malformed request: Transfer-Encoding beside another length, or in HTTP/1.0", ec);
     }
-    if (codings > 0 && lower(request.header("transfer-encoding")) != "chunked") {
+    if (codings > 0 && ascii_lower(request.header("transfer-encoding")) != "chunked") {
       return refuse(501, "of transfer codings, only chunked is understood", ec);
     }
     if (count("host") > 1 || (http_1_1 && count("host") == 0)) {
       return refuse(400, "malformed request: HTTP/1.1 has one Host header", ec);
     }
-    const std::string expected = lower(request.header("expect"));
+    const std::string expected = ascii_lower(request.header("expect"));
     if (!expected.empty() && expected != "100-continue") {
       return refuse(417, "the only expectation that is understood is 100-continue", ec);
     }

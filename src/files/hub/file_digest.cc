@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/ascii_text.h"
 #include "base/error.h"
 
 namespace headrace {
@@ -43,12 +44,7 @@ std::string FileDigest::hex() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
   unsigned size = 0;
   HR_CHECK(EVP_DigestFinal_ex(state_->context.get(), bytes.data(), &size) == 1, "EVP_DigestFinal_ex");
-  std::string out;
-  for (unsigned i = 0; i < size; ++i) {
-    out += "0123456789abcdef"[bytes[i] >> 4];
-    out += "0123456789abcdef"[bytes[i] & 15];
-  }
-  return out;
+  return hex_text(std::span(bytes).first(size));
 }
 
 }  // namespace headrace

@@ -1,9 +1,9 @@
 #include "files/hub/hub_choice.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
+#include "base/ascii_text.h"
 #include "base/error.h"
 #include "base/options_nearest.h"
 #include "files/gguf_split.h"
@@ -16,20 +16,13 @@ constexpr std::string_view kUsualWeights = "model.safetensors";
 constexpr std::string_view kDefaultQuantization = "Q4_K_M";
 constexpr size_t kMaxListed = 20;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return out;
-}
-
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// The language models among GGUF files: image projectors and importance matrices lie beside them.
 std::vector<std::string> gguf_models(std::span<const std::string> listing) {
   std::vector<std::string> out;
   for (const std::string& path : listing) {
-    const std::string name = lower(base_name(path));
+    const std::string name = ascii_lower(base_name(path));
     const bool is_other = name.find("mmproj") != name.npos || name.starts_with("imatrix");
     if (path.ends_with(".gguf") && !is_other && !is_later_split(path)) out.push_back(path);
   }
@@ -38,13 +31,13 @@ std::vector<std::string> gguf_models(std::span<const std::string> listing) {
 
 /// Those whose name has `label` as a word of its own: "Q4_K" is not in "m-Q4_K_M.gguf".
 std::vector<std::string> with_label(const std::vector<std::string>& ggufs, std::string_view label) {
-  const std::string wanted = lower(label);
+  const std::string wanted = ascii_lower(label);
   const auto is_edge = [](std::string_view text, size_t at) {
     return at >= text.size() || (std::isalnum(static_cast<unsigned char>(text[at])) == 0 && text[at] != '_');
   };
   std::vector<std::string> out;
   for (const std::string& path : ggufs) {
-    const std::string name = lower(base_name(path));
+    const std::string name = ascii_lower(base_name(path));
     for (size_t at = name.find(wanted); at != name.npos; at = name.find(wanted, at + 1)) {
       if ((at == 0 || is_edge(name, at - 1)) && is_edge(name, at + wanted.size())) {
         out.push_back(path);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/ascii_text.h"
 #include "base/error.h"
 #include "files/hub/http.h"
 #include "files/json_file.h"
@@ -40,16 +41,9 @@ bool is_on(std::string value) {
   return value == "1" || value == "TRUE" || value == "YES" || value == "ON";
 }
 
-std::string stripped(std::string text) {
-  constexpr const char* kBlank = " \t\r\n";
-  text.erase(text.find_last_not_of(kBlank) + 1);
-  text.erase(0, text.find_first_not_of(kBlank));
-  return text;
-}
-
 /// `source` is named in errors; the token itself never is.
 std::string checked_token(const std::string& text, const std::string& source) {
-  std::string token = stripped(text);
+  std::string token(ascii_trimmed(text));
   for (const char c : token) {
     if (c <= 0x20 || c >= 0x7f) {
       throw Error(ErrorCode::kInvalidArgument,
@@ -86,7 +80,7 @@ std::chrono::seconds timeout_variable(const char* name, std::chrono::seconds usu
 
 HubSettings hub_settings_from_environment() {
   HubSettings settings;
-  if (std::string endpoint = stripped(variable("HF_ENDPOINT")); !endpoint.empty()) {
+  if (std::string endpoint(ascii_trimmed(variable("HF_ENDPOINT"))); !endpoint.empty()) {
     endpoint.erase(endpoint.find_last_not_of('/') + 1);
     if (origin_of(endpoint).empty() || endpoint.find_first_of("?#") != std::string::npos) {
       throw Error(ErrorCode::kInvalidArgument,
