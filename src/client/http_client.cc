@@ -1,36 +1,28 @@
 #include "client/http_client.h"
 
-#include <curl/curl.h>
-
 #include <array>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "base/cat.h"
 #include "base/error.h"
 #include "client/event_wait.h"
+#include "files/curl_handles.h"
 
 namespace headrace::client {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct FreeEasy {
-  void operator()(CURL* easy) const noexcept { curl_easy_cleanup(easy); }
-};
-struct FreeList {
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
 struct FreeMulti {
   void operator()(CURLM* multi) const noexcept { curl_multi_cleanup(multi); }
 };
 
 struct Exchange {
-  std::unique_ptr<CURL, FreeEasy> easy;
-  std::unique_ptr<curl_slist, FreeList> headers;
+  std::unique_ptr<CURL, CurlDeleter> easy;
+  std::unique_ptr<curl_slist, CurlDeleter> headers;
   std::string body;
   HttpHandler* handler = nullptr;
   int64_t status = 0;
@@ -55,11 +47,6 @@ size_t on_body(char* bytes, size_t, size_t count, void* user) noexcept {
   }
 }
 
-void initialise_library() {
-  static std::once_flag once;
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_ALL); });
-}
-
 }  // namespace
 
 struct HttpClient::State {
@@ -67,7 +54,7 @@ struct HttpClient::State {
 
   Options options;
   EventWait events;
-  std::vector<std::unique_ptr<CURL, FreeEasy>> spare;
+  std::vector<std::unique_ptr<CURL, CurlDeleter>> spare;
   std::unique_ptr<CURLM, FreeMulti> multi;
   std::unordered_map<HttpHandler*, std::unique_ptr<Exchange>> running;
 
@@ -104,7 +91,7 @@ struct HttpClient::State {
 };
 
 HttpClient::HttpClient(Options options) {
-  initialise_library();
+  start_libcurl();
   state_ = std::make_unique<State>(options);
   state_->multi.reset(curl_multi_init());
   if (!state_->multi) throw Error(ErrorCode::kOutOfMemory, "libcurl cannot be set up");

@@ -1,17 +1,18 @@
 #include "server/trace_exporter.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/cat.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "client/http_client.h"
+#include "files/curl_handles.h"
 #include "server/otlp_json.h"
 
 namespace headrace::server {
@@ -22,15 +23,10 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxWaiting = 2048;
 constexpr size_t kBatch = 128;
 constexpr std::chrono::milliseconds kGather{500};  // spans of this time go together
-constexpr long kConnectTimeoutMs = 1000;
-constexpr long kSendTimeoutMs = 5000;
+constexpr double kConnectTimeoutSeconds = 1;
+constexpr double kSendTimeoutSeconds = 5;
+constexpr std::chrono::milliseconds kLookForEnd{50};  // while a collector is waited for
 constexpr std::chrono::seconds kLastWords{2};
-
-struct CurlDeleter {
-  void operator()(CURL* handle) const noexcept { curl_easy_cleanup(handle); }
-  void operator()(CURLU* url) const noexcept { curl_url_cleanup(url); }
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
 
 void check_endpoint(const std::string& endpoint) {
   const std::unique_ptr<CURLU, CurlDeleter> url(curl_url());
@@ -46,7 +42,13 @@ void check_endpoint(const std::string& endpoint) {
   }
 }
 
-size_t ignore_answer(char*, size_t size, size_t count, void*) { return size * count; }
+/// How a collector took what it was sent.
+struct Collected final : client::HttpHandler {
+  void on_bytes(int64_t, std::string_view, client::Time) override {}
+  void on_end(const client::HttpEnd& how) override { end = how; }
+
+  std::optional<client::HttpEnd> end;
+};
 
 }  // namespace
 
@@ -54,8 +56,6 @@ class TraceExporter::Impl {
  public:
   explicit Impl(const std::string& endpoint) : endpoint_(endpoint) {
     check_endpoint(endpoint);
-    if (!curl_ || !headers_) throw Error(ErrorCode::kOutOfMemory, "the trace exporter cannot begin");
-    set_up();
     thread_ = std::thread([this] { run(); });
   }
 
@@ -80,24 +80,6 @@ class TraceExporter::Impl {
   }
 
  private:
-  void set_up() {
-    CURL* const curl = curl_.get();
-    curl_easy_setopt(curl, CURLOPT_URL, endpoint_.c_str());
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");  // a collector stands beside the server, not behind a way out
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers_.get());
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, kConnectTimeoutMs);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, kSendTimeoutMs);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &ignore_answer);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &Impl::on_progress);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, this);
-  }
-
-  static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-    return static_cast<Impl*>(self)->past_the_end() ? 1 : 0;
-  }
-
   [[nodiscard]] bool past_the_end() {
     const std::scoped_lock lock(mutex_);
     return stop_ && Clock::now() >= give_up_at_;
@@ -122,18 +104,28 @@ class TraceExporter::Impl {
     return true;
   }
 
-  [[nodiscard]] bool send(const std::string& body) {
-    CURL* const curl = curl_.get();
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.c_str());
-    const CURLcode code = curl_easy_perform(curl);
-    long status = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    if (code == CURLE_OK && status >= 200 && status < 300) {
+  [[nodiscard]] bool send(std::string body) {
+    Collected answer;
+    try {
+      http_.start({.url = endpoint_,
+                   .headers = {"Content-Type: application/json"},
+                   .body = std::move(body),
+                   .timeout_seconds = kSendTimeoutSeconds},
+                  answer);
+    } catch (const Error& error) {
+      fault_ = error.message();
+      return false;
+    }
+    while (!answer.end) {
+      (void)http_.turn(Clock::now() + kLookForEnd);
+      if (past_the_end()) http_.cancel(answer);
+    }
+    const client::HttpEnd& end = *answer.end;
+    if (end.error.empty() && end.status >= 200 && end.status < 300) {
       warned_ = false;
       return true;
     }
-    fault_ = code == CURLE_OK ? cat("it answers with HTTP ", status) : std::string(curl_easy_strerror(code));
+    fault_ = end.error.empty() ? cat("it answers with HTTP ", end.status) : end.error;
     return false;
   }
 
@@ -149,10 +141,9 @@ class TraceExporter::Impl {
   }
 
   const std::string endpoint_;
-  const std::unique_ptr<CURL, CurlDeleter> curl_{curl_easy_init()};
-  const std::unique_ptr<curl_slist, CurlDeleter> headers_{curl_slist_append(nullptr, "Content-Type: application/json")};
-  std::string fault_;    // of the thread
-  bool warned_ = false;  // of the thread
+  client::HttpClient http_{{.connect_timeout_seconds = kConnectTimeoutSeconds}};  // of the thread
+  std::string fault_;                                                             // of the thread
+  bool warned_ = false;                                                           // of the thread
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -1,39 +1,20 @@
 #include "files/hub/http.h"
 
-#include <curl/curl.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <exception>
 
+#include "base/ascii_text.h"
 #include "base/error.h"
+#include "files/curl_handles.h"
 
 namespace headrace {
 namespace {
 
 constexpr size_t kMaxHeaders = 200;  // libcurl bounds each one's length
 
-struct CurlDeleter {
-  void operator()(CURL* handle) const noexcept { curl_easy_cleanup(handle); }
-  void operator()(CURLU* url) const noexcept { curl_url_cleanup(url); }
-  void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
-};
 using CurlUrl = std::unique_ptr<CURLU, CurlDeleter>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const size_t begin = std::min(text.find_first_not_of(kBlank), text.size());
-  text.remove_prefix(begin);
-  return text.substr(0, text.find_last_not_of(kBlank) + 1);
-}
 
 /// What one transfer's callbacks share.
 struct Transfer {
@@ -54,7 +35,8 @@ size_t take_header(char* data, size_t, size_t size, void* context) noexcept {
     const size_t colon = line.find(':');
     if (colon == line.npos) return size;
     if (transfer.response.headers.size() >= kMaxHeaders) return 0;
-    transfer.response.headers[lower(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
+    transfer.response.headers[ascii_lower(ascii_trimmed(line.substr(0, colon)))] =
+        ascii_trimmed(line.substr(colon + 1));
     return size;
   } catch (...) {
     transfer.thrown = std::current_exception();
@@ -102,8 +84,8 @@ HttpOutcome outcome_of(CURL* handle, CURLcode code) {
 class HttpClient::Impl {
  public:
   explicit Impl(HttpOptions options) : options_(options) {
-    static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-    handle_.reset(started == CURLE_OK ? curl_easy_init() : nullptr);
+    start_libcurl();
+    handle_.reset(curl_easy_init());
     if (!handle_) throw Error(ErrorCode::kInternal, "libcurl cannot be started");
   }
 
@@ -198,9 +180,9 @@ HttpResponse HttpClient::send(const HttpRequest& request, const HttpReceiver& re
 std::string origin_of(const std::string& url) {
   const CurlUrl parts = parse_url(url);
   if (!parts || !url_part(parts.get(), CURLUPART_USER).empty()) return {};
-  const std::string scheme = lower(url_part(parts.get(), CURLUPART_SCHEME));
+  const std::string scheme = ascii_lower(url_part(parts.get(), CURLUPART_SCHEME));
   if (scheme != "http" && scheme != "https") return {};
-  return cat(scheme, "://", lower(url_part(parts.get(), CURLUPART_HOST)), ":",
+  return cat(scheme, "://", ascii_lower(url_part(parts.get(), CURLUPART_HOST)), ":",
              url_part(parts.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
 }
 
