@@ -141,6 +141,18 @@ Json completion_logprobs_json(std::span<const TokenLogprobs> tokens, const Token
           {"text_offset", std::move(offsets)}};
 }
 
+Json first_logprobs_json(const EchoedPrompt& echoed, std::span<const TokenLogprobs> prompt,
+                         std::span<const TokenLogprobs> answer, const TokenNames& names, size_t& offset) {
+  if (echoed.tokens.empty()) {
+    offset = count_characters(echoed.text);
+    return completion_logprobs_json(answer, names, offset);
+  }
+  std::vector<TokenLogprobs> tokens(prompt.begin(), prompt.end());
+  tokens.insert(tokens.end(), answer.begin(), answer.end());
+  offset = 0;
+  return completion_logprobs_json(tokens, names, offset, echoed.tokens.front());
+}
+
 Json prompt_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenNames& names) {
   Json list = Json::array({nullptr});
   const auto add = [&](Json& place, const TokenLogprob& token) {
@@ -183,15 +195,8 @@ Json completion_choices_json(const Answer& answer, int32_t first_index, const Ec
   for (const Choice& choice : answer.choices) {
     Json shown;
     if (logprobs) {
-      std::vector<TokenLogprobs> tokens;
-      std::optional<int32_t> first;
-      if (!echoed.tokens.empty()) {
-        first = echoed.tokens.front();
-        tokens = answer.prompt_logprobs;
-      }
-      size_t offset = echoed.tokens.empty() ? count_characters(echoed.text) : 0;
-      tokens.insert(tokens.end(), choice.logprobs.begin(), choice.logprobs.end());
-      shown = completion_logprobs_json(tokens, names, offset, first);
+      size_t offset = 0;
+      shown = first_logprobs_json(echoed, answer.prompt_logprobs, choice.logprobs, names, offset);
     }
     choices.push_back({{"index", first_index + static_cast<int32_t>(choices.size())},
                        {"text", echoed.text + choice.text},

@@ -63,6 +63,10 @@ struct EchoedPrompt {
   std::string text;             ///< put before each answer; empty unless echo was asked for
   std::vector<int32_t> tokens;  ///< of the prompt, where their log-probabilities are shown
 };
+/// The log-probabilities that a choice begins with: those of the echoed prompt, where they are shown, then those of the
+/// answer. `offset` is set to where the text goes on. For the rest of a streamed one: completion_logprobs_json.
+[[nodiscard]] Json first_logprobs_json(const EchoedPrompt& echoed, std::span<const TokenLogprobs> prompt,
+                                       std::span<const TokenLogprobs> answer, const TokenNames& names, size_t& offset);
 /// The `choices` of one prompt, numbered from `first_index` on.
 [[nodiscard]] Json completion_choices_json(const Answer& answer, int32_t first_index, const EchoedPrompt& echoed,
                                            bool logprobs, const TokenNames& names);

@@ -1,7 +1,5 @@
 #include "openai/stream_writer.h"
 
-#include <iterator>
-
 #include "openai/json_text.h"
 
 namespace headrace::openai {
@@ -209,19 +207,11 @@ void StreamWriter::add_text(size_t request, size_t index, GenerationEvent& event
   end_chunk({.logprobs = logprobs, .finish_reason = reason, .choice_fields = fields}, event, out);
 }
 
-std::string StreamWriter::text_logprobs(size_t request, bool is_first, Choice& choice, GenerationEvent& event) const {
-  const EchoedPrompt& echoed = plan_.echoed[request];
-  std::vector<TokenLogprobs> tokens;
-  std::optional<int32_t> first;
-  if (is_first && !echoed.tokens.empty()) {
-    first = echoed.tokens.front();
-    tokens = prompts_[request].logprobs;
-  } else if (is_first) {
-    choice.text_offset = count_characters(echoed.text);
-  }
-  tokens.insert(tokens.end(), std::make_move_iterator(event.logprobs.begin()),
-                std::make_move_iterator(event.logprobs.end()));
-  return to_text(completion_logprobs_json(tokens, plan_.names, choice.text_offset, first));
+std::string StreamWriter::text_logprobs(size_t request, bool is_first, Choice& choice,
+                                        const GenerationEvent& event) const {
+  if (!is_first) return to_text(completion_logprobs_json(event.logprobs, plan_.names, choice.text_offset));
+  return to_text(first_logprobs_json(plan_.echoed[request], prompts_[request].logprobs, event.logprobs, plan_.names,
+                                     choice.text_offset));
 }
 
 }  // namespace headrace::openai

@@ -57,7 +57,8 @@ class StreamWriter {
   [[nodiscard]] bool shows_tokens(const GenerationEvent& event) const noexcept;
   [[nodiscard]] std::string token_fields(const GenerationEvent& event) const;
   [[nodiscard]] std::string prompt_fields(size_t request) const;
-  [[nodiscard]] std::string text_logprobs(size_t request, bool is_first, Choice& choice, GenerationEvent& event) const;
+  [[nodiscard]] std::string text_logprobs(size_t request, bool is_first, Choice& choice,
+                                          const GenerationEvent& event) const;
   void append_total_usage(std::string& out) const;
 
   AnswerPlan plan_;
