@@ -43,6 +43,10 @@ HttpReply error_reply(const std::exception& error) {
   return reply_of(Error(ErrorCode::kInternal, error.what()));
 }
 
+StatusError not_found(std::string message) {
+  return StatusError({.status = 404, .type = "not_found_error", .code = "not_found"}, std::move(message));
+}
+
 StatusError method_not_allowed(std::string_view allowed) {
   return StatusError({.status = 405,
                       .type = kInvalidRequest,

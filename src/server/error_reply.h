@@ -33,6 +33,7 @@ class StatusError : public Error {
 [[nodiscard]] HttpReply error_reply(const std::exception& error);
 
 /// The refusals that more than one place gives.
+[[nodiscard]] StatusError not_found(std::string message);
 [[nodiscard]] StatusError method_not_allowed(std::string_view allowed);
 [[nodiscard]] StatusError unauthorized(std::string_view challenge);  ///< the WWW-Authenticate header
 [[nodiscard]] StatusError queue_full(double retry_after_seconds, std::string message);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "openai/answer_json.h"
 #include "server/metrics.h"
 #include "server/request_log.h"
 #include "server/trace_exporter.h"
@@ -133,16 +134,10 @@ class RequestWatch::Impl {
     if (tokens_each > 1) figures_.observe(RequestHistogram::kTimePerOutputToken, decode / (tokens_each - 1));
   }
 
-  /// Tokens of all requests, times of the slowest.
   [[nodiscard]] Usage sum() const {
-    Usage all;
-    for (const WatchedRequest& request : requests_) {
-      all.prompt_tokens += request.usage.prompt_tokens;
-      all.cached_tokens += request.usage.cached_tokens;
-      all.completion_tokens += request.usage.completion_tokens;
-      all.queued_seconds = std::max(all.queued_seconds, request.usage.queued_seconds);
-    }
-    return all;
+    std::vector<Usage> usages;
+    for (const WatchedRequest& request : requests_) usages.push_back(request.usage);
+    return openai::sum_of(usages);
   }
 
   /// From the arrival of the body; 0: there is none.

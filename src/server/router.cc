@@ -91,17 +91,20 @@ HttpReply preflight_reply(const Exchange&, ServerContext&) {
                       {"Access-Control-Max-Age", "600"}}};
 }
 
-/// The route for path and method. Throws 405 where only other methods are taken; nullptr where there is none at all.
-const Route* find_route(const HttpRequest& request) {
+struct FoundRoute {
+  const Route* route = nullptr;  // for path and method
+  std::string other_methods;     // that the path takes, where there is no route
+};
+
+FoundRoute find_route(const HttpRequest& request) {
   const std::string_view method = request.method == "HEAD" ? std::string_view("GET") : request.method;
-  std::string allowed;
+  FoundRoute found;
   for (const Route& route : all_routes()) {
     if (!path_fits(route.path, request.path)) continue;
-    if (route.method == method) return &route;
-    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", route.method);
+    if (route.method == method) return {.route = &route, .other_methods = {}};
+    found.other_methods += fmt::format("{}{}", found.other_methods.empty() ? "" : ", ", route.method);
   }
-  if (!allowed.empty()) throw method_not_allowed(allowed);
-  return nullptr;
+  return found;
 }
 
 void check_content_type(const HttpRequest& request) {
@@ -165,19 +168,13 @@ const Route& Router::admit(Exchange& exchange) {
 
   const std::optional<Caller> caller = server_.keys.identify(request);
   if (caller) exchange.caller = *caller;
-  const Route* route = nullptr;
-  try {
-    route = find_route(request);
-  } catch (const StatusError&) {
-    if (caller) throw;  // without a key nobody learns what is here
-  }
+  const auto [route, other_methods] = find_route(request);
+  // Before all else: without a key nobody learns what is here.
   if (!caller && (route == nullptr || route->access != Access::kOpen)) {
     throw unauthorized(route != nullptr && route->is_page ? "Basic realm=\"the password is a key\"" : "Bearer");
   }
-  if (route == nullptr) {
-    throw StatusError({.status = 404, .type = "not_found_error", .code = "not_found"},
-                      fmt::format("no such path: {} {}", request.method, request.path));
-  }
+  if (!other_methods.empty()) throw method_not_allowed(other_methods);
+  if (route == nullptr) throw not_found(fmt::format("no such path: {} {}", request.method, request.path));
   const bool may = !caller || caller->is_admin || route->access < Access::kMetrics ||
                    (route->access == Access::kMetrics && caller->reads_metrics);
   if (!may) {

@@ -40,7 +40,8 @@ void ServerContext::check_model_name(std::string_view name) const {
 }
 
 std::string ServerContext::fingerprint() const {
-  const std::string what = fmt::format("{} {} {}", build_id(), options.numerics, model_name());
+  static const std::string build = build_id();
+  const std::string what = fmt::format("{} {} {}", build, options.numerics, model_name());
   return fmt::format("fp_{:016x}", XXH3_64bits(what.data(), what.size()));
 }
 

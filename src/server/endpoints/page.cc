@@ -12,9 +12,7 @@ HttpReply page(const Exchange& exchange, ServerContext&) {
   const std::string_view name = path == "/" ? "index.html" : path.substr(std::string_view("/page/").size());
   const std::span<const PageFile> files = page_files();
   const auto file = std::find_if(files.begin(), files.end(), [&](const PageFile& each) { return each.name == name; });
-  if (file == files.end()) {
-    throw StatusError({.status = 404, .type = "not_found_error", .code = "not_found"}, "no such file of the page");
-  }
+  if (file == files.end()) throw not_found("no such file of the page");
   // Nothing from elsewhere, no frames around it: what an answer of the model contains can never run.
   return {.body = std::string(file->content),
           .content_type = std::string(file->content_type),
