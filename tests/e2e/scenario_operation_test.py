@@ -1,14 +1,13 @@
 """Scenarios D: what operators rely on. Each test is named by the scenario's id."""
 import os
 import signal
-import tempfile
 import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 from models import CHAT_MODEL, IS_SMOLLM2
-from server import SANITIZED, SLACK, Server
+from server import SANITIZED, SLACK, Server, keys_file
 
 OPEN = [("GET", "/livez"), ("GET", "/readyz"), ("GET", "/health"), ("GET", "/ping")]
 USER = [("GET", "/v1/models"), ("GET", "/v1/models/x"), ("GET", "/version"), ("POST", "/v1/chat/completions"),
@@ -26,11 +25,8 @@ def stream_to_end(server, tokens):
 
 class OperationTest(unittest.TestCase):
     def test_D1_without_a_key_only_health_is_open(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
-            keys.write("users-key name=user\nadmins-key name=admin admin\n")
-            keys.flush()
-            os.chmod(keys.name, 0o600)
-            with Server(CHAT_MODEL, "--api-key-file", keys.name) as server:
+        with keys_file("users-key name=user\nadmins-key name=admin admin\n") as keys:
+            with Server(CHAT_MODEL, "--api-key-file", keys) as server:
                 for method, path in OPEN:
                     self.assertEqual(server.request(method, path).status, 200, path)
                 for method, path in USER + ADMIN + UNKNOWN:

@@ -6,7 +6,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 from models import CHAT_MODEL, IS_SMOLLM2, SMOLLM2
-from server import SANITIZED, SLACK, Server, ServerTest
+from server import SANITIZED, SLACK, Server, ServerTest, keys_file
 
 WORDS = "river mill stone water wheel grain bread field cloud rain valley bridge boat fish reed bank".split()
 
@@ -145,13 +145,8 @@ class SameAnswerTest(ServerTest):
 
 class TenantTest(unittest.TestCase):
     def test_B10_keys_do_not_share_cached_prompts(self):
-        import os
-        import tempfile
-        with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
-            keys.write("key-of-a name=a\nkey-of-b name=b\n")
-            keys.flush()
-            os.chmod(keys.name, 0o600)
-            with Server(CHAT_MODEL, "--api-key-file", keys.name, wait=False) as server:
+        with keys_file("key-of-a name=a\nkey-of-b name=b\n") as keys:
+            with Server(CHAT_MODEL, "--api-key-file", keys, wait=False) as server:
                 def cached(key):
                     reply = completion(server, text_of(80), 1, headers={"Authorization": f"Bearer {key}"})
                     self.assertEqual(reply.status, 200, reply.body)

@@ -1,4 +1,5 @@
 """A server under test: the real program on a port of its own, and what tests ask of it."""
+import contextlib
 import http.client
 import json
 import os
@@ -6,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -165,6 +167,15 @@ class Server:
         self.process.wait()
         self.reader.join()
         self.process.stderr.close()
+
+
+@contextlib.contextmanager
+def keys_file(text):
+    """The path of a file of keys that nobody else can read."""
+    with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
+        keys.write(text)
+        keys.flush()
+        yield keys.name
 
 
 class ServerTest(unittest.TestCase):
