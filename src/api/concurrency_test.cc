@@ -227,7 +227,9 @@ TEST(Requests, AFailedStepEndsThoseThatHadBegunAndNoOthers) {
 
 TEST(Requests, FiguresTellOfQueueCacheAndHangingSteps) {
   std::atomic<bool> hangs = false;
+  std::atomic<bool> both_sent = false;
   Model model = load({.max_num_seqs = 1, .fault_injection = [&](int64_t step) {
+                        while (!both_sent) std::this_thread::sleep_for(std::chrono::milliseconds(1));
                         if (step == 4) hangs = true;
                         while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
                         return false;
@@ -240,6 +242,7 @@ TEST(Requests, FiguresTellOfQueueCacheAndHangingSteps) {
   EventQueue second;
   (void)model.submit({.input = prompt_of(40, 1), .sampling = params}, first.sink());
   (void)model.submit({.input = prompt_of(40, 1), .sampling = params}, second.sink());
+  both_sent = true;
   while (!hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const ModelFigures early = model.figures();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
