@@ -126,6 +126,7 @@ class ComputePool::Team {
   [[nodiscard]] int threads() const noexcept { return threads_; }
 
   void run(int64_t items, int64_t grain, RangeFn fn, void* context) noexcept {
+    const Turn turn(*this);
     const int64_t per_chunk = (items - 1) / (threads_ * kChunksPerThread) + 1;
     const int64_t chunk = ((per_chunk - 1) / grain + 1) * grain;
     job_ = {.fn = fn, .context = context, .items = items, .chunk = chunk};
@@ -138,6 +139,27 @@ class ComputePool::Team {
   }
 
  private:
+  /// Callers take turns in the order in which they came: who has one operator after the other to run does not keep
+  /// out who has just one.
+  class Turn {
+   public:
+    explicit Turn(Team& team) noexcept : team_(team) {
+      const uint32_t mine = team.tickets_.fetch_add(1, std::memory_order_relaxed);
+      for (uint32_t now = team.turn_.load(std::memory_order_acquire); now != mine;
+           now = team.turn_.load(std::memory_order_acquire)) {
+        team.turn_.wait(now, std::memory_order_acquire);
+      }
+    }
+    ~Turn() {
+      team_.turn_.fetch_add(1, std::memory_order_release);
+      team_.turn_.notify_all();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Team& team_;
+  };
   struct Job {
     RangeFn fn = nullptr;
     void* context = nullptr;
@@ -214,6 +236,7 @@ class ComputePool::Team {
   }
 
   const int threads_;
+  std::atomic<uint32_t> tickets_{0}, turn_{0};
   Job job_;  // written by the caller while the gate is shut and nobody inside
   std::atomic<bool> stopping_{false};
   // Apart, since each changes at its own pace: a claim of a range must not disturb those who watch the epoch.

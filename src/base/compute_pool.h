@@ -11,7 +11,8 @@ namespace headrace {
 [[nodiscard]] int usable_cpus() noexcept;
 
 /// A fixed team of threads for the operators of one step; the caller's thread is the first of them.
-/// Idle workers spin a short while, then sleep. Threading: parallel_for from one thread at a time.
+/// Idle workers spin a short while, then sleep. Threading: parallel_for from any thread; calls that need the team take
+/// turns.
 class ComputePool {
  public:
   /// `threads` >= 1; the pool starts threads - 1 of its own.

@@ -123,6 +123,31 @@ double process_cpu_ms() {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
+TEST(ComputePool, CallersTakeTurns) {
+  ComputePool pool(2);
+  std::atomic<int> inside = 0;
+  std::atomic<bool> overlapped = false;
+  const auto call_often = [&](int64_t& sum) {
+    for (int round = 0; round < 500; ++round) {
+      std::atomic<int64_t> items = 0;
+      std::atomic<bool> first = true;
+      run(pool, 64, 1, [&](int64_t begin, int64_t end) {
+        if (first.exchange(false)) overlapped = overlapped || inside.fetch_add(1) > 0;
+        items += end - begin;
+        if (items == 64) inside = 0;
+      });
+      sum += items;
+    }
+  };
+  int64_t sums[2] = {0, 0};
+  std::thread other([&] { call_often(sums[1]); });
+  call_often(sums[0]);
+  other.join();
+  EXPECT_EQ(sums[0], 500 * 64);
+  EXPECT_EQ(sums[1], 500 * 64);
+  EXPECT_FALSE(overlapped);
+}
+
 TEST(ComputePool, IdleWorkersSleep) {
   ComputePool pool(4);
   rendezvous(pool);

@@ -7,9 +7,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/fakedev/fakedev_backend.h"
 #include "base/error.h"
-#include "base/system_memory.h"
 #include "engine/failing_executor.h"
-#include "engine/local_executor.h"
 #include "engine/step_calibration.h"
 
 namespace headrace {
@@ -55,7 +53,25 @@ Engine::Engine(const ModelFiles& files, const EngineConfig& config, const LoadPr
       kv_dtype_(config.kv_dtype ? *config.kv_dtype : choose_kv_dtype(config.numerics, files, spec_)),
       pool_(config.threads) {
   build_backend(config);
-  build_stages(files, config, progress);
+  const StageSite site{.files = files,
+                       .config = config,
+                       .spec = spec_,
+                       .kv_dtype = kv_dtype_,
+                       .backend = *backend_,
+                       .pool = pool_,
+                       .comm = comm_,
+                       .progress = progress};
+  StageAssembly stages = config.assemble ? config.assemble(site) : assemble_local(site);
+  executor_ = std::move(stages.executor);
+  max_model_len_ = stages.cache.max_model_len;
+  kv_tokens_ = stages.cache.tokens;
+  packed_bytes_ = stages.packed_bytes;
+  file_bytes_ = stages.file_bytes;
+  kv_bytes_ = stages.kv_bytes;
+  build_scheduler(config, stages);
+  if (config.fault_injection) {
+    executor_ = std::make_unique<FailingExecutor>(std::move(executor_), config.fault_injection);
+  }
 }
 
 Engine::~Engine() = default;
@@ -71,60 +87,14 @@ void Engine::build_backend(const EngineConfig& config) {
   }
 }
 
-CachePlan Engine::size_cache(const EngineConfig& config) const {
-  const CacheWish wish{.max_model_len = config.max_model_len,
-                       .chunk_tokens = config.max_step_tokens,
-                       .num_seqs = config.serving ? 0 : config.max_num_seqs};
-  if (config.serving && config.serving->kv_cache_bytes > 0) {
-    return plan_cache(spec_, kv_dtype_, wish, config.serving->kv_cache_bytes);
-  }
-  // The rest is left for what else the machine does. Pages are taken only as the cache fills.
-  constexpr double kFreeShare = 0.75;
-  return plan_cache(spec_, kv_dtype_, wish,
-                    static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes())));
-}
-
-void Engine::build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress) {
-  std::vector<StageUnits> cut = config.stages;
-  if (cut.empty()) cut = {whole_model(spec_)};
-  std::vector<StageWeights> weights;
-  for (size_t i = 0; i < cut.size(); ++i) {
-    const auto part = [&](double share) {
-      if (progress) progress((static_cast<double>(i) + share) / static_cast<double>(cut.size()));
-    };
-    weights.emplace_back(*backend_, pool_, files, spec_, config.numerics, cut[i], part);
-    packed_bytes_ += weights.back().packed_bytes();
-    file_bytes_ += weights.back().file_bytes();
-  }
-  const CachePlan cache = size_cache(config);
-  max_model_len_ = cache.max_model_len;
-  kv_tokens_ = cache.tokens;
-  std::vector<std::unique_ptr<Stage>> stages;
-  for (size_t i = 0; i < cut.size(); ++i) {
-    const bool last_layers = i + 2 == cut.size() && cut[i + 1].num_layers() == 0;
-    const StageConfig stage_config{.kv_dtype = kv_dtype_,
-                                   .group_blocks = cache.group_blocks,
-                                   .max_tokens = config.max_step_tokens,
-                                   .max_seq_len = max_model_len_,
-                                   .gather_outputs = last_layers};
-    stages.push_back(std::make_unique<Stage>(*backend_, spec_, std::move(weights[i]), stage_config, comm_));
-    kv_bytes_ += stages.back()->kv_bytes();
-  }
-  executor_ = std::make_unique<LocalExecutor>(std::move(stages), config.steps_in_flight);
-  build_scheduler(config, cache.group_blocks);
-  if (config.fault_injection) {
-    executor_ = std::make_unique<FailingExecutor>(std::move(executor_), config.fault_injection);
-  }
-}
-
-void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32_t>& group_blocks) {
+void Engine::build_scheduler(const EngineConfig& config, const StageAssembly& stages) {
   CacheConfig cache{
       .groups = {}, .block_tokens = kBlockTokens, .prefix_caching = config.serving && config.serving->prefix_caching};
-  for (size_t i = 0; i < group_blocks.size(); ++i) {
-    cache.groups.push_back({group_blocks[i], spec_.cache_groups[i].window});
+  for (size_t i = 0; i < stages.cache.group_blocks.size(); ++i) {
+    cache.groups.push_back({stages.cache.group_blocks[i], spec_.cache_groups[i].window});
   }
   cache_ = std::make_unique<CacheManager>(cache);
-  SchedulerConfig scheduler = scheduler_config(config);
+  SchedulerConfig scheduler = scheduler_config(config, stages);
   if (scheduler.find_step_tokens) {
     scheduler.stage_costs = calibrate_steps({.executor = *executor_,
                                              .cache = cache,
@@ -137,13 +107,13 @@ void Engine::build_scheduler(const EngineConfig& config, const std::vector<int32
   if (epoch_ != EpochId{}) scheduler_->restart(epoch_);
 }
 
-SchedulerConfig Engine::scheduler_config(const EngineConfig& config) const {
+SchedulerConfig Engine::scheduler_config(const EngineConfig& config, const StageAssembly& stages) const {
   SchedulerConfig scheduler{.num_groups = static_cast<int32_t>(spec_.cache_groups.size()),
                             .block_tokens = kBlockTokens,
                             .max_step_tokens = config.max_step_tokens,
                             .max_chunk_tokens = config.max_chunk_tokens,
                             .max_num_seqs = std::numeric_limits<int32_t>::max(),
-                            .steps_in_flight = config.steps_in_flight};
+                            .steps_in_flight = stages.steps_in_flight};
   if (config.serving) {
     scheduler.max_num_seqs = config.serving->max_num_seqs;
     scheduler.find_step_tokens = config.serving->find_step_tokens;
@@ -153,7 +123,7 @@ SchedulerConfig Engine::scheduler_config(const EngineConfig& config) const {
     // Whoever drives single steps asks for all that can be computed in each.
     scheduler.step_target_seconds = std::numeric_limits<double>::infinity();
   }
-  scheduler.stage_costs.resize(std::max<size_t>(config.stages.size(), 1));
+  scheduler.stage_costs.resize(stages.num_stages);
   return scheduler;
 }
 

@@ -1,51 +1,19 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "arch/registry.h"
 #include "backend/backend.h"
-#include "backend/cpu/tuning.h"
 #include "base/compute_pool.h"
-#include "engine/cache_plan.h"
+#include "engine/engine_config.h"
+#include "engine/stage_assembly.h"
 #include "engine/steady_clock.h"
 #include "kv/cache_manager.h"
 #include "model/comm.h"
-#include "model/stage_weights.h"
-#include "sched/executor.h"
 #include "sched/scheduler.h"
 
 namespace headrace {
-
-enum class BackendKind : uint8_t { kCpu, kFakedev };
-
-/// How an engine that serves many requests at once differs from one that is driven step by step.
-struct ServingConfig {
-  int64_t kv_cache_bytes = 0;  ///< 0: most of what is free once the weights are packed
-  bool prefix_caching = true;
-  int32_t max_num_seqs = 256;  ///< sequences computed at once
-  /// max_step_tokens is only a bound: the tokens of a step are found by measuring the machine, a fraction of a second.
-  bool find_step_tokens = false;
-};
-
-struct EngineConfig {
-  Isa isa = Isa::kRef;
-  Numerics numerics = Numerics::kPortable;
-  std::optional<DType> kv_dtype{};  ///< of kKvDTypes; none: choose_kv_dtype
-  int threads = 1;
-  int32_t max_model_len = 0;  ///< tokens of the longest sequence; 0: the model's own, or less if memory is short
-  int32_t max_num_seqs = 1;   ///< sequences of max_model_len tokens that the cache has room for, unless it serves
-  std::optional<ServingConfig> serving{};
-  int32_t max_step_tokens = 512;
-  int32_t max_chunk_tokens = 512;    ///< of one prompt in one step
-  int32_t steps_in_flight = 1;       ///< steps that are composed before the first one's result is there
-  std::vector<StageUnits> stages{};  ///< how the model is cut; empty: not at all
-  BackendKind backend = BackendKind::kCpu;
-  CpuTuning tuning{};                                   ///< which of the bit-equal kernels run
-  std::function<bool(int64_t step)> fault_injection{};  ///< see FailingExecutor; empty: none
-};
 
 /// "f32", "f16", "bf16", "int8": the names of kKvDTypes on command lines.
 [[nodiscard]] std::string_view kv_dtype_name(DType dtype) noexcept;
@@ -55,7 +23,8 @@ struct EngineConfig {
 /// else f16.
 [[nodiscard]] DType choose_kv_dtype(Numerics numerics, const ModelFiles& files, const ArchSpec& spec);
 
-/// A model on this machine: stages, executor and scheduler, driven one step at a time. Threading: one thread.
+/// A model: stages (here, or where config.assemble puts them), executor and scheduler, driven one step at a time.
+/// Threading: one thread.
 class Engine {
  public:
   /// Packs the weights of `files`, which may be closed afterwards. Throws LoadError and Error.
@@ -96,11 +65,8 @@ class Engine {
 
  private:
   void build_backend(const EngineConfig& config);
-  /// Once the weights are packed.
-  [[nodiscard]] CachePlan size_cache(const EngineConfig& config) const;
-  void build_scheduler(const EngineConfig& config, const std::vector<int32_t>& group_blocks);
-  [[nodiscard]] SchedulerConfig scheduler_config(const EngineConfig& config) const;
-  void build_stages(const ModelFiles& files, const EngineConfig& config, const LoadProgress& progress);
+  void build_scheduler(const EngineConfig& config, const StageAssembly& stages);
+  [[nodiscard]] SchedulerConfig scheduler_config(const EngineConfig& config, const StageAssembly& stages) const;
 
   ArchSpec spec_;
   DType kv_dtype_;

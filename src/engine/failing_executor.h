@@ -17,6 +17,8 @@ class FailingExecutor final : public Executor {
 
   void submit(StepPlan plan) override { inner_->submit(std::move(plan)); }
   [[nodiscard]] bool can_take() const override { return inner_->can_take(); }
+  [[nodiscard]] bool wait(bool for_room) override { return inner_->wait(for_room); }
+  void wake() noexcept override { inner_->wake(); }
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override {
     const bool fails = fails_(++steps_);
     auto received = inner_->receive(result);

@@ -43,7 +43,7 @@ Generator::~Generator() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  wake_.notify_one();
+  wake();
   thread_.join();
 }
 
@@ -64,14 +64,19 @@ RequestId Generator::submit(GenerationInput input, EventSink sink) {
   queued_tokens_ += prompt;
   arrived_.push_back(std::make_unique<ActiveRequest>(id, std::move(input), std::move(sink)));
   if (!std::exchange(busy_, true)) progress_at_ = engine_.clock().now();
-  wake_.notify_one();
+  wake();
   return id;
 }
 
 void Generator::cancel(RequestId request) {
   const std::lock_guard lock(mutex_);
   cancelled_.push_back(request);
+  wake();
+}
+
+void Generator::wake() noexcept {
   wake_.notify_one();
+  engine_.executor().wake();
 }
 
 GeneratorFigures Generator::figures() const {
@@ -102,10 +107,10 @@ void Generator::run() noexcept {
   publish_figures(false);
   while (take_mail()) {
     expire();
-    submit_steps();
-    const bool steps = steps_out_ > 0;
-    if (steps) receive_step();
-    publish_figures(steps);
+    const bool wants_room = submit_steps();
+    const bool has_result = steps_out_ > 0 && engine_.executor().wait(wants_room);
+    if (has_result) receive_step();
+    publish_figures(has_result);
   }
 }
 
@@ -189,19 +194,21 @@ void Generator::expire() {
   }
 }
 
-void Generator::submit_steps() {
+bool Generator::submit_steps() {
   Scheduler& scheduler = engine_.scheduler();
-  idle_ = false;
-  while (steps_out_ < scheduler.steps_in_flight_limit() && engine_.executor().can_take()) {
-    std::optional<StepPlan> plan = scheduler.compose();
-    if (!plan) {
-      idle_ = steps_out_ == 0;
-      return;
+  while (steps_out_ < scheduler.steps_in_flight_limit()) {
+    if (!engine_.executor().can_take()) {
+      idle_ = steps_out_ == 0;  // the machines are being joined again
+      return true;
     }
+    std::optional<StepPlan> plan = scheduler.compose();
+    if (!plan) break;
     prepare_rows(*plan);
     engine_.executor().submit(std::move(*plan));
     ++steps_out_;
   }
+  idle_ = steps_out_ == 0;
+  return false;
 }
 
 void Generator::prepare_rows(const StepPlan& plan) {

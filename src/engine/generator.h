@@ -60,6 +60,7 @@ class Generator {
   };
 
   void run() noexcept;
+  void wake() noexcept;
   /// Takes what others have asked for, waiting for it where there is nothing else to do. False: the generator ends.
   [[nodiscard]] bool take_mail();
   void admit(std::unique_ptr<ActiveRequest> request);
@@ -67,7 +68,8 @@ class Generator {
   void end_all(ActiveRequest& request, FinishReason reason);
   void cancel_now(ActiveRequest& request);
   void expire();
-  void submit_steps();
+  /// Whether more could be composed if the executor had room.
+  [[nodiscard]] bool submit_steps();
   /// A step is on its way: notes which requests begin, and has masks computed meanwhile.
   void prepare_rows(const StepPlan& plan);
   void receive_step();

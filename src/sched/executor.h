@@ -14,6 +14,15 @@ class Executor {
   /// Whether the first stage would begin a step that is submitted now at once, or as soon as it has done its present
   /// one: more than that ahead would only fix decisions too early.
   [[nodiscard]] virtual bool can_take() const = 0;
+  /// Waits until receive() would not, or (`for_room`) until can_take(), or for wake(). Whether receive() would not
+  /// wait. At least one step must be outstanding. An executor that computes when a result is asked for never waits
+  /// here.
+  [[nodiscard]] virtual bool wait(bool for_room) {
+    static_cast<void>(for_room);
+    return true;
+  }
+  /// Ends a wait() of another thread, or the next one if there is none. From any thread.
+  virtual void wake() noexcept {}
   /// Waits for the oldest step whose result was not received yet, and moves its result to `result`. A failed step is an
   /// error; later ones may still succeed. At least one step must be outstanding.
   [[nodiscard]] virtual Result<std::monostate> receive(StepResult& result) = 0;

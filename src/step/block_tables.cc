@@ -103,6 +103,11 @@ Result<std::monostate> BlockTables::check_room(const StepPlan& plan) const {
 }
 
 Result<std::monostate> BlockTables::apply(const StepPlan& plan) {
+  if (plan.epoch != epoch_) {
+    if (raw(plan.epoch) < raw(epoch_)) return bad_plan(plan, cat("of epoch ", raw(plan.epoch), " in ", raw(epoch_)));
+    tables_.clear();
+    epoch_ = plan.epoch;
+  }
   if (auto ok = check_rows(plan); !ok) return ok;
   if (auto ok = check_changes(plan); !ok) return ok;
   if (auto ok = check_copies(plan); !ok) return ok;

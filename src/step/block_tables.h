@@ -27,7 +27,8 @@ class BlockTables {
 
   /// Checks the whole plan against the limits (rows, tokens, positions, block ids, room for every position) and applies
   /// its changes, in time in proportion to the plan. On an error nothing has changed; kUnavailable means that a change
-  /// lacks its base: ask for a resync.
+  /// lacks its base: ask for a resync. The first plan of a later epoch begins without tables; one of an earlier epoch is
+  /// refused.
   [[nodiscard]] Result<std::monostate> apply(const StepPlan& plan);
 
   /// Changes how many blocks the group's slabs have, for plans from now on.
@@ -51,6 +52,7 @@ class BlockTables {
   [[nodiscard]] std::vector<int64_t> sizes(SequenceId sequence) const;
 
   PlanLimits limits_;
+  EpochId epoch_{};
   std::unordered_map<SequenceId, GroupTables> tables_;
   std::unordered_map<SequenceId, std::vector<int64_t>>
       new_sizes_;  // of the plan's retired and changed sequences, by group

@@ -47,6 +47,22 @@ TEST(BlockTables, AChangeWithoutItsBaseAsksForAResync) {
   EXPECT_EQ(tables.num_sequences(), 0u);
 }
 
+TEST(BlockTables, AnEpochBeginsWithoutTables) {
+  BlockTables tables(limits());
+  StepPlan plan = plan_of(0, 10);
+  plan.table_changes = {{SequenceId{7}, 0, 0, {BlockId{3}}}, {SequenceId{7}, 1, 0, {BlockId{1}}}};
+  ASSERT_TRUE(tables.apply(plan).ok());
+  StepPlan later = plan_of(10, 1);
+  later.epoch = EpochId{1};
+  const auto result = tables.apply(later);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(tables.num_sequences(), 0u);
+  const auto earlier = tables.apply(plan);
+  ASSERT_FALSE(earlier.ok());
+  EXPECT_EQ(earlier.error().code(), ErrorCode::kCorrupt);
+}
+
 TEST(BlockTables, RefusesPlansThatMakeNoSense) {
   const auto refused = [](auto&& spoil) {
     StepPlan plan = plan_of(0, 10);
