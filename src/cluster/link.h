@@ -30,7 +30,7 @@ class Link {
 
   /// Sends a frame whose payload is `parts`, one after the other, without copying them (header.payload_bytes is filled
   /// in here). kTimeout when the peer has not taken all of it by the deadline, kUnavailable when the connection is
-  /// gone; the link is of no more use after either.
+  /// gone; the link is of no more use after either. kInvalidArgument, nothing sent, for more than the kind may have.
   [[nodiscard]] virtual Result<std::monostate> send(FrameHeader header,
                                                     std::span<const std::span<const std::byte>> parts,
                                                     Deadline deadline) = 0;
@@ -38,6 +38,9 @@ class Link {
   /// (the link can be used on) or when one that began was not complete then (it cannot), kUnavailable at the end of the
   /// connection, kCorrupt for bytes that are no frame.
   [[nodiscard]] virtual Result<FrameHeader> receive(std::vector<std::byte>& payload, Deadline deadline) = 0;
+  /// From now on receive() refuses longer payloads (kCorrupt), whatever their kind allows: peers that nobody knows yet.
+  /// Called by the thread that receives.
+  virtual void limit_payload(int64_t bytes) noexcept = 0;
   /// Ends the connection; whoever sends or receives gets kUnavailable.
   virtual void close() noexcept = 0;
 
