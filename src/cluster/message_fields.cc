@@ -1,0 +1,70 @@
+#include "cluster/message_fields.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace headrace::cluster {
+namespace {
+
+[[noreturn]] void refuse(const char* field, const std::string& expected) {
+  throw Error(ErrorCode::kCorrupt, cat("control message: ", field, ": expected ", expected));
+}
+
+const nlohmann::json& at(const nlohmann::json& object, const char* field) {
+  if (!object.is_object()) refuse(field, "an object around it");
+  const auto found = object.find(field);
+  if (found == object.end()) refuse(field, "to be there");
+  return *found;
+}
+
+}  // namespace
+
+int64_t as_integer(const nlohmann::json& value, const char* field, int64_t least, int64_t most) {
+  // A number beyond int64_t would wrap around.
+  const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX);
+  const int64_t number = fits ? value.get<int64_t>() : 0;
+  if (!fits || number < least || number > most) refuse(field, cat("an integer from ", least, " to ", most));
+  return number;
+}
+
+int64_t read_integer(const nlohmann::json& object, const char* field, int64_t least, int64_t most) {
+  return as_integer(at(object, field), field, least, most);
+}
+
+double read_number(const nlohmann::json& object, const char* field, double least, double most) {
+  const nlohmann::json& value = at(object, field);
+  const double number = value.is_number() ? value.get<double>() : NAN;
+  if (!(number >= least && number <= most)) refuse(field, cat("a number from ", least, " to ", most));
+  return number;
+}
+
+bool read_bool(const nlohmann::json& object, const char* field) {
+  const nlohmann::json& value = at(object, field);
+  if (!value.is_boolean()) refuse(field, "true or false");
+  return value.get<bool>();
+}
+
+std::string read_text(const nlohmann::json& object, const char* field, size_t max_bytes) {
+  const nlohmann::json& value = at(object, field);
+  if (!value.is_string() || value.get_ref<const std::string&>().size() > max_bytes) {
+    refuse(field, cat("a text of at most ", max_bytes, " bytes"));
+  }
+  return value.get<std::string>();
+}
+
+const nlohmann::json& read_array(const nlohmann::json& object, const char* field, size_t least, size_t most) {
+  const nlohmann::json& value = at(object, field);
+  if (!value.is_array() || value.size() < least || value.size() > most) {
+    refuse(field, cat("an array of ", least, " to ", most, " values"));
+  }
+  return value;
+}
+
+const nlohmann::json& read_object(const nlohmann::json& object, const char* field) {
+  const nlohmann::json& value = at(object, field);
+  if (!value.is_object()) refuse(field, "an object");
+  return value;
+}
+
+}  // namespace headrace::cluster

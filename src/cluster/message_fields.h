@@ -1,0 +1,19 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace headrace::cluster {
+
+// Fields of a control message. Each throws Error(kCorrupt), naming the field, where it is missing, of another type or
+// out of bounds.
+[[nodiscard]] int64_t as_integer(const nlohmann::json& value, const char* field, int64_t least, int64_t most);
+[[nodiscard]] int64_t read_integer(const nlohmann::json& object, const char* field, int64_t least, int64_t most);
+[[nodiscard]] double read_number(const nlohmann::json& object, const char* field, double least, double most);
+[[nodiscard]] bool read_bool(const nlohmann::json& object, const char* field);
+[[nodiscard]] std::string read_text(const nlohmann::json& object, const char* field, size_t max_bytes);
+[[nodiscard]] const nlohmann::json& read_array(const nlohmann::json& object, const char* field, size_t least,
+                                               size_t most);
+[[nodiscard]] const nlohmann::json& read_object(const nlohmann::json& object, const char* field);
+
+}  // namespace headrace::cluster
