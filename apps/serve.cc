@@ -10,6 +10,7 @@
 #include "apps/commands.h"
 #include "apps/load_flags.h"
 #include "apps/serve_flags.h"
+#include "apps/step_faults.h"
 #include "files/json_file.h"
 #include "server/server.h"
 
@@ -57,6 +58,10 @@ std::unique_ptr<Model> load(const ServeSettings& s, Server& server) {
     server.context().state.set_load_progress(share);
     shown(share);
   };
+  if (const auto faults = step_faults_of_environment()) {
+    server.context().log.note("steps are slowed down or fail, as HEADRACE_TEST_... asks");
+    options.fault_injection = fault_injection(*faults);
+  }
   return std::make_unique<Model>(Model::load(s.model, options));
 }
 

@@ -25,7 +25,7 @@ package_table() {
       echo g++ cmake ninja-build pkg-config ccache ca-certificates python3 python3-pip \
         libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libedit-dev libyaml-cpp-dev \
         libboost1.81-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev ;;
-    debian/test) echo libgtest-dev libgmock-dev librapidcheck-dev git ;;
+    debian/test) echo libgtest-dev libgmock-dev librapidcheck-dev git chromium ;;
     debian/rust) echo rustc-web cargo-web ;;
     debian/format) echo clang-format ;;
     ubuntu/build)  # Ubuntu 24.04: untried

@@ -179,13 +179,14 @@ def keys_file(text):
 
 
 class ServerTest(unittest.TestCase):
-    """One server for all tests of a class: `model` and `flags` say which."""
+    """One server for all tests of a class: `model`, `flags` and `env` say which."""
     model = None
     flags = ()
+    env = None
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(cls.model, *cls.flags)
+        cls.server = Server(cls.model, *cls.flags, env=cls.env)
 
     @classmethod
     def tearDownClass(cls):

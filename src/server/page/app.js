@@ -33,8 +33,10 @@ async function connect() {
       const ready = await fetch("/readyz");
       if (ready.ok) {
         const model = (await (await fetch("/v1/models")).json()).data[0];
-        status.textContent = `${model.id}, up to ${model.max_model_len.toLocaleString()} tokens`;
-        document.title = `${model.id} - Headrace`;
+        const name = model.id.split("/").at(-1); // of a path, its end
+        status.textContent = `${name}, up to ${model.max_model_len.toLocaleString()} tokens`;
+        status.title = model.id;
+        document.title = `${name} - Headrace`;
         return model.id;
       }
       const state = await ready.json();

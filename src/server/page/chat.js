@@ -31,6 +31,14 @@ function save() {
   }
 }
 
+/** Another tab has written the store: its chats are taken over, but the one that is open here stays as it is. */
+function takeOver() {
+  const isOurs = (chat) => chat.id === current.id;
+  const theirs = load();
+  chats = theirs.some(isOurs) ? theirs.map((chat) => (isOurs(chat) ? current : chat)) : [current, ...theirs];
+  showChats();
+}
+
 function make(tag, properties = {}, ...children) {
   const node = Object.assign(document.createElement(tag), properties);
   node.append(...children);
@@ -78,7 +86,7 @@ function showMessage(message) {
   };
   element("messages").append(node);
   update();
-  return update;
+  return { node, update };
 }
 
 const PARAMETERS = ["system", "temperature", "top_p", "max_tokens", "seed"];
@@ -91,7 +99,7 @@ function open(chat) {
   if (chat.messages.length === 0) {
     element("messages").append(make("p", { className: "welcome", textContent: "Ask anything. Chats stay in this browser." }));
   }
-  chat.messages.forEach(showMessage);
+  for (const message of chat.messages) showMessage(message);
   for (const name of PARAMETERS) element(name).value = chat.parameters[name] ?? "";
   element("messages").scrollTop = element("messages").scrollHeight;
 }
@@ -108,7 +116,7 @@ function requestBody(chat, model) {
 async function answer(chat, model) {
   const message = { role: "assistant", content: "" };
   const body = requestBody(chat, model);
-  const update = showMessage(message);
+  const { node, update } = showMessage(message);
   const begin = performance.now();
   let first = 0;
   running = new AbortController();
@@ -141,6 +149,8 @@ async function answer(chat, model) {
   if (message.content || message.reasoning) {
     const fault = chat.messages.at(-1)?.role === "fault" ? [chat.messages.pop()] : [];
     chat.messages.push(message, ...fault);
+  } else if (chat.messages.at(-1).role === "fault") {
+    node.remove();
   }
   if (chat === current && chat.messages.at(-1)?.role === "fault") showMessage(chat.messages.at(-1));
   running = null;
@@ -149,14 +159,18 @@ async function answer(chat, model) {
 }
 
 function setBusy(busy) {
-  element("send").hidden = busy;
-  element("stop").hidden = !busy;
+  const [shown, hidden] = busy ? [element("stop"), element("send")] : [element("send"), element("stop")];
+  // Of a button that goes, the focus would be lost.
+  if (document.activeElement === hidden) element("question").focus();
+  shown.hidden = false;
+  hidden.hidden = true;
   element("messages").setAttribute("aria-busy", String(busy));
 }
 
 /** `connecting`: a promise of the model's name. */
 export function startChat(connecting) {
   open(current);
+  window.addEventListener("storage", (event) => event.key === STORE && takeOver());
   element("new-chat").addEventListener("click", () => {
     const empty = chats.find((chat) => chat.messages.length === 0) ?? newChat();
     chats = [empty, ...chats.filter((chat) => chat !== empty)];
@@ -164,6 +178,9 @@ export function startChat(connecting) {
     element("question").focus();
   });
   element("stop").addEventListener("click", () => running?.abort());
+  element("view-chat").addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.isComposing) running?.abort();
+  });
   element("question").addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
