@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arch/arch_spec.h"
+#include "files/model_files.h"
+#include "model/stage_units.h"
+
+namespace headrace::cluster {
+
+/// Layers that cache alike, as the model's cache groups have them.
+struct UnitCacheGroup {
+  int32_t window = 0;  ///< 0: full
+};
+
+/// What one layer weighs and caches.
+struct LayerUnit {
+  int64_t weight_bytes = 0;  ///< in the model's files
+  int64_t kv_bytes_per_token = 0;
+  int32_t cache_group = 0;   ///< index into ModelUnits::groups
+  double multiply_adds = 0;  ///< of a token, in the layer's products
+};
+
+/// What the units of placement of a model are. A matrix that embedding and output share counts in both: a stage packs
+/// its own.
+struct ModelUnits {
+  int64_t embedding_bytes = 0;
+  int64_t output_bytes = 0;  ///< final norm and projection
+  double output_multiply_adds = 0;
+  std::vector<LayerUnit> layers;
+  std::vector<UnitCacheGroup> groups;
+  int32_t hidden = 0;
+  int32_t vocab_size = 0;
+  int32_t max_positions = 0;
+  int64_t token_workspace_bytes = 0;  ///< intermediate values of a token of a step (model/workspace.h), from above
+
+  [[nodiscard]] int32_t num_layers() const noexcept { return static_cast<int32_t>(layers.size()); }
+  /// Bytes of the weights of a stage, in the model's files.
+  [[nodiscard]] int64_t weight_bytes(const StageUnits& units) const noexcept;
+  [[nodiscard]] int64_t total_bytes() const noexcept;
+};
+
+/// Reads only the files' headers. Throws LoadError where a tensor is missing or has another shape than the spec says.
+[[nodiscard]] ModelUnits model_units(const ArchSpec& spec, const ModelFiles& files, DType kv_dtype);
+
+}  // namespace headrace::cluster

@@ -1,0 +1,126 @@
+#include "cluster/node_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kv/cache_size.h"
+#include "ops/kv_layout.h"
+
+namespace headrace::cluster {
+namespace {
+
+/// Where nothing is known of the requests: how long sequences are taken to be (as engine/cache_plan.cc does).
+constexpr int32_t kTypicalTokens = 2048;
+/// A stage's logits are made for as many rows at once at most (model/stage.cc).
+constexpr int64_t kLogitRows = 64;
+
+/// Packed weights take up to a tenth more than the file's.
+int64_t packed(int64_t file_bytes) noexcept { return file_bytes + file_bytes / 10; }
+
+}  // namespace
+
+CacheShape::CacheShape(const ModelUnits& model, const PlacementOptions& options) {
+  const int32_t longest = std::clamp(options.max_model_len, kBlockTokens, std::max(model.max_positions, kBlockTokens));
+  const int32_t limit = options.max_model_len > 0 ? longest : model.max_positions;
+  const int32_t typical = std::clamp(kTypicalTokens, kBlockTokens, std::max(limit, kBlockTokens));
+  int64_t most = 1;
+  std::vector<int64_t> held;
+  for (const UnitCacheGroup& group : model.groups) {
+    one_sequence_.push_back(most_blocks_held(group.window, kBlockTokens, longest, options.max_step_tokens));
+    held.push_back(most_blocks_held(group.window, kBlockTokens, typical, 1));
+    most = std::max(most, held.back());
+  }
+  for (size_t i = 0; i < held.size(); ++i) {
+    share_.push_back(static_cast<double>(held[i]) / static_cast<double>(most));
+    if (held[i] == most) least_blocks_ = std::max(least_blocks_, one_sequence_[i]);
+  }
+}
+
+int64_t CacheShape::group_blocks(size_t group, int64_t blocks) const noexcept {
+  return std::max(one_sequence_[group], static_cast<int64_t>(std::ceil(share_[group] * static_cast<double>(blocks))));
+}
+
+int64_t CacheShape::bytes_of(int64_t blocks, const std::vector<int64_t>& token_bytes) const noexcept {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < token_bytes.size(); ++i) bytes += group_blocks(i, blocks) * token_bytes[i] * kBlockTokens;
+  return bytes;
+}
+
+int64_t CacheShape::blocks_in(int64_t bytes, const std::vector<int64_t>& token_bytes) const noexcept {
+  // Block ids are 32 bits wide; a quarter of that keeps tokens within 32 bits too.
+  constexpr int64_t kMostBlocks = int64_t{1} << 26;
+  int64_t low = least_blocks_ - 1, high = kMostBlocks;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (bytes_of(middle, token_bytes) <= bytes) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low < least_blocks_ ? -1 : low;
+}
+
+NodeFit::NodeFit(const ModelUnits& model, const NodeOffer& offer, const PlacementOptions& options, bool is_head)
+    : model_(model), offer_(offer), options_(options), cache_(model, options), is_head_(is_head) {
+  bytes_before_.push_back(0);
+  kv_before_.assign(model.groups.size(), {0});
+  for (const LayerUnit& layer : model.layers) {
+    bytes_before_.push_back(bytes_before_.back() + layer.weight_bytes);
+    for (size_t i = 0; i < kv_before_.size(); ++i) {
+      const bool is_own = i == static_cast<size_t>(layer.cache_group);
+      kv_before_[i].push_back(kv_before_[i].back() + (is_own ? layer.kv_bytes_per_token : 0));
+    }
+  }
+}
+
+double NodeFit::compute_seconds(int32_t first, int32_t end, bool output) const noexcept {
+  if (holds_nothing(first, end, output)) return 0;
+  return offer_.costs.fixed_seconds + offer_.costs.layer_seconds(layer_bytes(first, end), options_.rows) +
+         (output ? offer_.costs.output_seconds(options_.rows) : 0);
+}
+
+double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const noexcept {
+  const bool is_whole = first == 0 && end == model_.num_layers() && output;
+  // Beside the output, a worker returns only what the step's result names.
+  if (holds_nothing(first, end, output) || is_whole || (output && !is_head_)) return 0;
+  const int64_t token_bytes =
+      options_.token_bytes > 0 ? options_.token_bytes : model_.hidden * static_cast<int64_t>(sizeof(float));
+  return static_cast<double>(options_.rows * token_bytes) / offer_.link.bytes_per_second;
+}
+
+int64_t NodeFit::weight_bytes(int32_t first, int32_t end, bool output) const noexcept {
+  return packed(layer_bytes(first, end) + (is_head_ ? model_.embedding_bytes : 0) + (output ? model_.output_bytes : 0));
+}
+
+int64_t NodeFit::workspace_bytes(int32_t first, int32_t end, bool output) const noexcept {
+  if (holds_nothing(first, end, output)) return 0;
+  // Where layers and output are a stage of their own each, so is the workspace.
+  const bool is_whole = first == 0 && end == model_.num_layers();
+  const int64_t stages = output && is_head_ && !is_whole ? 2 : 1;
+  const int64_t logit_rows = std::min<int64_t>(kLogitRows, options_.max_step_tokens);
+  return stages * options_.max_step_tokens * model_.token_workspace_bytes +
+         (output ? logit_rows * model_.vocab_size * static_cast<int64_t>(sizeof(float)) : 0);
+}
+
+std::vector<int64_t> NodeFit::group_token_bytes(int32_t first, int32_t end) const {
+  std::vector<int64_t> bytes;
+  for (const std::vector<int64_t>& before : kv_before_) {
+    bytes.push_back(before[static_cast<size_t>(end)] - before[static_cast<size_t>(first)]);
+  }
+  return bytes;
+}
+
+int64_t NodeFit::kv_blocks(int32_t first, int32_t end, bool output) const {
+  if (holds_nothing(first, end, output)) return kNoLayers;
+  const int64_t room = offer_.memory_bytes - weight_bytes(first, end, output) - workspace_bytes(first, end, output);
+  if (room < 0) return -1;
+  if (first == end) return kNoLayers;
+  return cache_.blocks_in(room, group_token_bytes(first, end));
+}
+
+int64_t NodeFit::kv_bytes(int32_t first, int32_t end, int64_t blocks) const {
+  return first == end ? 0 : cache_.bytes_of(blocks, group_token_bytes(first, end));
+}
+
+}  // namespace headrace::cluster
