@@ -8,7 +8,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from models import CHAT_MODEL, IS_SMOLLM2
+from models import CHAT_MODEL, IS_SMOLLM2, TINY_MODEL
 from server import SANITIZED, SLACK, Server, ServerTest
 
 TOOL = {"type": "function", "function": {"name": "book", "parameters": {
@@ -192,6 +192,41 @@ class AnswersTest(ServerTest):
                                                        "temperature": 0}).json()["choices"][0]["logprobs"]
             self.assertEqual(one["token_logprobs"][:len(context)], logprobs["token_logprobs"])
             self.assertEqual(len(one["tokens"]), len(context) + 1)
+
+
+class FaultTest(unittest.TestCase):
+    """The engine fails while answers are on their way: each ends in an error, and life goes on."""
+
+    def check(self, path, fields, ends):
+        with Server(TINY_MODEL, env={"HEADRACE_TEST_FAILING_STEP": "10"}) as server:
+            ends(server, path, {**fields, "max_tokens": 40, "ignore_eos": True})
+            self.assertEqual(server.metric("vllm:kv_cache_usage_perc"), 0)
+            self.assertEqual(server.post(path, {**fields, "max_tokens": 4}).status, 200)
+            self.assertEqual(server.end(), 0)
+
+    def ends_in_an_error(self, server, path, body):
+        body = json.dumps({**body, "stream": True})
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60 * SLACK) as client:
+            client.sendall((f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                            f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+            received = b"".join(iter(lambda: client.recv(65536), b""))  # until the server closes
+        head, _, rest = received.partition(b"\r\n\r\n")
+        self.assertIn(b" 200 ", head)
+        events = [json.loads(data) for data in re.findall(rb"^data: (.*?)\r?\n", rest, re.MULTILINE)]
+        self.assertGreater(len(events), 3)
+        self.assertEqual([list(event) for event in events if "error" in event], [["error"]])
+        error = events[-1]["error"]
+        self.assertEqual((error["type"], error["code"], error["param"]), ("server_error", "internal", None))
+        self.assertFalse(rest.endswith(b"0\r\n\r\n"), "a reader of chunks sees that it is cut off")
+
+    def is_refused(self, server, path, body):
+        reply = server.post(path, body)
+        self.assertEqual((reply.status, reply.error()["code"]), (500, "internal"), reply.body)
+
+    def test_C5_a_fault_in_the_middle(self):
+        self.check("/v1/completions", {"prompt": "a"}, self.ends_in_an_error)
+        self.check("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, self.ends_in_an_error)
+        self.check("/v1/completions", {"prompt": "a"}, self.is_refused)
 
 
 class TemplateTest(unittest.TestCase):
