@@ -200,7 +200,7 @@ class FaultTest(unittest.TestCase):
     def check(self, path, fields, ends):
         with Server(TINY_MODEL, env={"HEADRACE_TEST_FAILING_STEP": "10"}) as server:
             ends(server, path, {**fields, "max_tokens": 40, "ignore_eos": True})
-            self.assertEqual(server.metric("vllm:kv_cache_usage_perc"), 0)
+            server.wait_for_metric("vllm:kv_cache_usage_perc", 0, timeout=5 * SLACK)
             self.assertEqual(server.post(path, {**fields, "max_tokens": 4}).status, 200)
             self.assertEqual(server.end(), 0)
 
