@@ -42,6 +42,8 @@ class Stage {
   /// Of the layers of this stage; for BlockIo.
   [[nodiscard]] const KvSlabs& slabs() const noexcept { return slabs_; }
   [[nodiscard]] const StageWeights& weights() const noexcept { return weights_; }
+  /// For another stage in place of this one, which can no longer run.
+  [[nodiscard]] StageWeights take_weights() noexcept { return std::move(weights_); }
   [[nodiscard]] int64_t kv_bytes() const noexcept { return slabs_.bytes(); }
 
  private:

@@ -23,6 +23,8 @@ class Executor {
   }
   /// Ends a wait() of another thread, or the next one if there is none. From any thread.
   virtual void wake() noexcept {}
+  /// How long machines have been gone that are waited for; 0: none is. can_take() is false meanwhile.
+  [[nodiscard]] virtual double seconds_lost() const { return 0; }
   /// Waits for the oldest step whose result was not received yet, and moves its result to `result`. A failed step is an
   /// error; later ones may still succeed. At least one step must be outstanding.
   [[nodiscard]] virtual Result<std::monostate> receive(StepResult& result) = 0;

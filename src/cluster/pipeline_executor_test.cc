@@ -1,0 +1,203 @@
+// The same tokens over a pipeline of stages, however the model is cut, as in one process.
+#include "cluster/pipeline_executor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/test_walk.h"
+#include "cluster/stage_service.h"
+#include "cluster/test_links.h"
+#include "engine/engine.h"
+
+namespace headrace::cluster {
+namespace {
+
+constexpr int32_t kAnswer = 10;
+
+struct Shape {
+  std::vector<int32_t> layers;  ///< of the head and each worker
+  bool output_on_head = true;
+  Isa worker_isa = best_isa();
+};
+
+/// A worker's machine within this process.
+struct TestWorker {
+  TestWorker(Isa isa) : pool(1), backend(make_cpu_backend(pool, isa)) {}
+  ComputePool pool;
+  std::unique_ptr<Backend> backend;
+  SingleRank comm;
+  std::unique_ptr<StageService> service;
+};
+
+/// Workers outlive the engine whose stages they have.
+StageAssembly assemble(const StageSite& site, const Shape& shape, std::vector<std::unique_ptr<TestWorker>>& workers) {
+  const CachePlan cache = size_cache(site);
+  const auto stage = [&](Backend& backend, ComputePool& pool, Comm& comm, const StageUnits& units, bool gathers) {
+    const StageConfig config{.kv_dtype = site.kv_dtype,
+                             .group_blocks = cache.group_blocks,
+                             .max_tokens = site.config.max_step_tokens,
+                             .max_seq_len = cache.max_model_len,
+                             .gather_outputs = gathers};
+    StageWeights weights(backend, pool, site.files, site.spec, site.config.numerics, units, {});
+    return std::make_unique<Stage>(backend, site.spec, std::move(weights), config, comm);
+  };
+  int32_t first = shape.layers[0];
+  HeadStages head{.first = stage(site.backend, site.pool, site.comm, {.embedding = true, .end_layer = first}, false),
+                  .output = nullptr};
+  const int32_t end = site.spec.num_layers();
+  if (shape.output_on_head) {
+    head.output =
+        stage(site.backend, site.pool, site.comm, {.first_layer = end, .end_layer = end, .output = true}, false);
+  }
+  std::vector<WorkerLink> links;
+  LinkPair between = connected_pair();
+  std::unique_ptr<Link> activations = std::move(between.near);
+  for (size_t i = 1; i < shape.layers.size(); ++i) {
+    const bool last = i + 1 == shape.layers.size();
+    workers.push_back(std::make_unique<TestWorker>(shape.worker_isa));
+    TestWorker& worker = *workers.back();
+    const StageUnits units{
+        .first_layer = first, .end_layer = first + shape.layers[i], .output = last && !shape.output_on_head};
+    first = units.end_layer;
+    LinkPair plans = connected_pair();
+    StageLinks ends{.head = std::move(plans.far), .upstream = std::move(between.far), .downstream = nullptr};
+    if (!last) {
+      between = connected_pair();
+      ends.downstream = std::move(between.near);
+    }
+    worker.service = std::make_unique<StageService>(
+        StageService::Config{.hidden = site.spec.hidden},
+        stage(*worker.backend, worker.pool, worker.comm, units, last && shape.output_on_head), std::move(ends),
+        [](const Error&) {});
+    links.push_back({.name = cat("worker ", i), .plans = std::move(plans.near)});
+  }
+  StageAssembly assembly{.executor = nullptr,
+                         .cache = cache,
+                         .num_stages = shape.layers.size(),
+                         .steps_in_flight = site.config.steps_in_flight};
+  assembly.executor = std::make_unique<PipelineExecutor>(PipelineExecutor::Config{.hidden = site.spec.hidden},
+                                                         std::move(head), std::move(links), std::move(activations));
+  return assembly;
+}
+
+EngineConfig config_of(int32_t steps_in_flight) {
+  EngineConfig config{.isa = best_isa(),
+                      .max_model_len = 96,
+                      .max_step_tokens = 24,
+                      .max_chunk_tokens = 7,
+                      .steps_in_flight = steps_in_flight};
+  config.serving = ServingConfig{.kv_cache_bytes = 256 << 10, .prefix_caching = true};
+  return config;
+}
+
+/// Greedy answers to prompts of many lengths, all at once.
+std::vector<std::vector<TokenId>> answers(Engine& engine) {
+  Scheduler& scheduler = engine.scheduler();
+  std::map<SequenceId, std::vector<TokenId>> running;
+  for (uint64_t i = 0; i < 7; ++i) {
+    std::vector<TokenId> prompt;
+    for (uint64_t t = 0; t < 20 + i * 6; ++t)
+      prompt.push_back(static_cast<TokenId>((t * t * 5 + (t > 17 ? i : 0)) % 500));
+    const auto length = static_cast<int32_t>(prompt.size());
+    EXPECT_EQ(scheduler.add(SequenceId{i + 1}, {.tokens = std::move(prompt), .max_len = length + kAnswer}),
+              Admit::kYes);
+    running[SequenceId{i + 1}] = {};
+  }
+  int32_t out = 0;
+  size_t finished = 0;
+  StepResult result;
+  while (finished < running.size()) {
+    bool wants_room = false;
+    while (out < scheduler.steps_in_flight_limit()) {
+      wants_room = !engine.executor().can_take();
+      if (wants_room) break;
+      std::optional<StepPlan> plan = scheduler.compose();
+      if (!plan) break;
+      engine.executor().submit(std::move(*plan));
+      ++out;
+    }
+    if (out > 0 && !engine.executor().wait(wants_room)) continue;
+    const auto received = out > 0 ? engine.executor().receive(result) : Error(ErrorCode::kInternal, "nothing to do");
+    if (!received) {
+      ADD_FAILURE() << received.error().message();
+      break;
+    }
+    --out;
+    scheduler.complete(result);
+    for (size_t row = 0; row < result.outputs.size(); ++row) {
+      const SequenceId id = result.outputs[row].sequence;
+      const auto logits =
+          std::span(result.data).subspan(row * static_cast<size_t>(result.width), static_cast<size_t>(result.width));
+      const auto token = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+      running[id].push_back(token);
+      if (running[id].size() < kAnswer) {
+        scheduler.append(id, token);
+      } else {
+        scheduler.finish(id);
+        ++finished;
+      }
+    }
+  }
+  std::vector<std::vector<TokenId>> all;
+  for (auto& [id, tokens] : running) all.push_back(std::move(tokens));
+  return all;
+}
+
+std::vector<std::vector<TokenId>> answers_over(const ModelFiles& files, const Shape& shape, int32_t steps_in_flight) {
+  std::vector<std::unique_ptr<TestWorker>> workers;
+  EngineConfig config = config_of(steps_in_flight);
+  config.assemble = [&](const StageSite& site) { return assemble(site, shape, workers); };
+  Engine engine(files, config);
+  return answers(engine);
+}
+
+std::vector<Shape> shapes(int32_t layers) {
+  std::vector<Shape> all;
+  for (const bool output_on_head : {true, false}) {
+    all.push_back({.layers = {0, layers}, .output_on_head = output_on_head});
+    std::vector<int32_t> even(static_cast<size_t>(layers), 1);
+    if (layers > 1) all.push_back({.layers = even, .output_on_head = output_on_head});
+    even.insert(even.begin(), 0);
+    all.push_back({.layers = even, .output_on_head = output_on_head});
+  }
+  all.push_back({.layers = {layers - 1, 1}, .worker_isa = Isa::kRef});
+  return all;
+}
+
+TEST(PipelineExecutor, GivesTheTokensOfOneProcess) {
+  TestWalk walk("models and cuts of a pipeline", 6);
+  for (const char* name : {"llama", "mistral", "qwen2", "qwen3", "llama-tied-bf16"}) {
+    const ModelFiles files = open_model(std::string(HR_TEST_DATA) + "/models/" + name);
+    Engine alone(files, config_of(1));
+    const auto want = answers(alone);
+    for (const Shape& shape : shapes(alone.spec().num_layers())) {
+      for (const int32_t steps : {0, 1, 3}) {
+        if (!walk.takes_next()) continue;
+        EXPECT_EQ(answers_over(files, shape, steps), want)
+            << name << ", " << shape.layers.size() << " stages, output on head " << shape.output_on_head << ", "
+            << steps << " steps in flight";
+      }
+    }
+  }
+}
+
+TEST(PipelineExecutor, AWorkerThatGoesFailsAllStepsThatAreOut) {
+  std::vector<std::unique_ptr<TestWorker>> workers;
+  const ModelFiles files = open_model(std::string(HR_TEST_DATA) + "/models/llama");
+  EngineConfig config = config_of(2);
+  config.assemble = [&](const StageSite& site) { return assemble(site, {.layers = {1, 1}}, workers); };
+  Engine engine(files, config);
+  const auto sequence = engine.start({1, 2, 3}, 20, 2);
+  ASSERT_TRUE(sequence.has_value());
+  ASSERT_NE(engine.step(), nullptr);
+  engine.append(*sequence, 4);
+  workers.front()->service.reset();
+  EXPECT_THROW(static_cast<void>(engine.step()), Error);
+  EXPECT_FALSE(engine.executor().can_take());
+}
+
+}  // namespace
+}  // namespace headrace::cluster
