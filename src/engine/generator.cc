@@ -107,6 +107,7 @@ void Generator::run() noexcept {
   publish_figures(false);
   while (take_mail()) {
     expire();
+    if (idle_) give_up_waiting();
     const bool wants_room = submit_steps();
     const bool has_result = steps_out_ > 0 && engine_.executor().wait(wants_room);
     if (has_result) receive_step();
@@ -335,9 +336,22 @@ void Generator::take_token(ActiveRequest& request, Continuation& continuation, c
 
 void Generator::recover(const Error& error) {
   ++counts_.failed_steps;
-  fail_begun(error);
+  if (engine_.executor().seconds_lost() > 0) {
+    log_warn("{} requests wait: {}", requests_.size(), error.message());
+  } else {
+    fail_begun(error);
+  }
   for (; steps_out_ > 0; --steps_out_) (void)engine_.executor().receive(result_);
   engine_.restart();
+}
+
+void Generator::give_up_waiting() {
+  const double lost = engine_.executor().seconds_lost();
+  if (lost <= limits_.rejoin_seconds) return;
+  const auto begun = [](const auto& entry) { return entry.second->begun(); };
+  if (std::ranges::none_of(requests_, begun)) return;
+  fail_begun(
+      Error(ErrorCode::kUnavailable, cat("a machine of the cluster has been gone for ", std::floor(lost), " s")));
 }
 
 void Generator::fail(ActiveRequest& request, const Error& error) {

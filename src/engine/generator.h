@@ -13,10 +13,11 @@
 
 namespace headrace {
 
-/// Bounds on requests that wait to begin; a request beyond them is refused.
+/// Bounds on requests that wait: to begin, where a request beyond them is refused, or for a machine.
 struct QueueLimits {
   int32_t max_requests = 4096;
   int64_t max_tokens = int64_t{1} << 24;  ///< of their prompts
+  double rejoin_seconds = 30;             ///< that requests which have begun wait for a lost machine to come back
 };
 
 struct GeneratorFigures {
@@ -82,7 +83,10 @@ class Generator {
   /// The request has ended: its blocks and its place in the queue are free.
   void drop(ActiveRequest& request);
   void leave_queue(ActiveRequest& request);
+  /// After a step that failed. Where a machine is lost and may come back, nothing else is: requests wait, and what they
+  /// had is computed again.
   void recover(const Error& error);
+  void give_up_waiting();
   void fail(ActiveRequest& request, const Error& error);
   /// Of requests that have begun; the rest has lost nothing.
   void fail_begun(const Error& error);

@@ -1,0 +1,105 @@
+#include "cluster/control_messages.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cluster/message_fields.h"
+
+namespace headrace::cluster {
+namespace {
+
+constexpr int64_t kMostSteps = int64_t{1} << 20;
+
+DType read_kv_dtype(const nlohmann::json& json) {
+  const int64_t value = read_integer(json, "kv_dtype", 0, 255);
+  for (const DType dtype : kKvDTypes) {
+    if (static_cast<int64_t>(dtype) == value) return dtype;
+  }
+  throw Error(ErrorCode::kCorrupt, cat("kv_dtype: ", value, " is no type of a KV cache"));
+}
+
+}  // namespace
+
+nlohmann::json to_json(const NodeDescription& d) {
+  return {{"build", d.build}, {"isa", d.isa}, {"threads", d.threads}, {"memory_bytes", d.memory_bytes}};
+}
+
+NodeDescription read_description(const nlohmann::json& json) {
+  return {.build = read_text(json, "build", 256),
+          .isa = read_text(json, "isa", 16),
+          .threads = static_cast<int32_t>(read_integer(json, "threads", 1, 1 << 16)),
+          .memory_bytes = read_integer(json, "memory_bytes", 0, int64_t{1} << 60)};
+}
+
+nlohmann::json to_json(const NodeCosts& costs) {
+  nlohmann::json at = nlohmann::json::array();
+  for (const UnitSeconds& seconds : costs.at) {
+    at.push_back({{"rows", seconds.rows}, {"layer", seconds.layer_seconds}, {"output", seconds.output_seconds}});
+  }
+  return {{"at", at}, {"probe_layer_bytes", costs.probe_layer_bytes}, {"fixed", costs.fixed_seconds}};
+}
+
+NodeCosts read_costs(const nlohmann::json& json) {
+  constexpr double kMostSeconds = 1e6;
+  NodeCosts costs{.at = {},
+                  .probe_layer_bytes = read_integer(json, "probe_layer_bytes", 1, int64_t{1} << 50),
+                  .fixed_seconds = read_number(json, "fixed", 0, kMostSeconds)};
+  for (const nlohmann::json& at : read_array(json, "at", 1, 64)) {
+    costs.at.push_back({.rows = static_cast<int32_t>(read_integer(at, "rows", 1, kMostSteps)),
+                        .layer_seconds = read_number(at, "layer", 0, kMostSeconds),
+                        .output_seconds = read_number(at, "output", 0, kMostSeconds)});
+  }
+  return costs;
+}
+
+nlohmann::json to_json(const ComputeRules& rules) {
+  return {{"numerics", numerics_name(rules.numerics)},
+          {"kv_dtype", static_cast<int>(rules.kv_dtype)},
+          {"max_step_tokens", rules.max_step_tokens}};
+}
+
+ComputeRules read_compute_rules(const nlohmann::json& json) {
+  const std::string numerics = read_text(json, "numerics", 32);
+  const std::optional<Numerics> parsed = parse_numerics(numerics);
+  if (!parsed) throw Error(ErrorCode::kUnsupported, cat("numerics: '", printable(numerics), "' is not known here"));
+  return {.numerics = *parsed,
+          .kv_dtype = read_kv_dtype(json),
+          .max_step_tokens = static_cast<int32_t>(read_integer(json, "max_step_tokens", 1, 1 << 16))};
+}
+
+nlohmann::json to_json(const StageUnits& units) {
+  return {{"embedding", units.embedding},
+          {"first_layer", units.first_layer},
+          {"end_layer", units.end_layer},
+          {"output", units.output}};
+}
+
+StageUnits read_units(const nlohmann::json& json, int32_t num_layers) {
+  const auto first = static_cast<int32_t>(read_integer(json, "first_layer", 0, num_layers));
+  const StageUnits units{.embedding = read_bool(json, "embedding"),
+                         .first_layer = first,
+                         .end_layer = static_cast<int32_t>(read_integer(json, "end_layer", first, num_layers)),
+                         .output = read_bool(json, "output")};
+  if (!units.embedding && units.num_layers() == 0 && !units.output) {
+    throw Error(ErrorCode::kCorrupt, "a stage without units");
+  }
+  return units;
+}
+
+nlohmann::json to_json(const StageRules& rules) {
+  return {{"group_blocks", rules.group_blocks},
+          {"max_seq_len", rules.max_seq_len},
+          {"gather_outputs", rules.gather_outputs}};
+}
+
+StageRules read_stage_rules(const nlohmann::json& json, size_t num_groups) {
+  StageRules rules{.group_blocks = {},
+                   .max_seq_len = static_cast<int32_t>(read_integer(json, "max_seq_len", 1, 1 << 30)),
+                   .gather_outputs = read_bool(json, "gather_outputs")};
+  for (const nlohmann::json& blocks : read_array(json, "group_blocks", num_groups, num_groups)) {
+    rules.group_blocks.push_back(static_cast<int32_t>(as_integer(blocks, "group_blocks", 1, 1 << 30)));
+  }
+  return rules;
+}
+
+}  // namespace headrace::cluster

@@ -1,0 +1,57 @@
+#include "cluster/node_machine.h"
+
+#include "backend/cpu/cpu_backend.h"
+#include "cluster/node_probe.h"
+
+namespace headrace::cluster {
+
+NodeMachine::NodeMachine(Isa isa, int threads)
+    : isa_(isa), pool_(threads), backend_(make_cpu_backend(pool_, isa, {})) {}
+
+void NodeMachine::open(ModelFiles files, std::string model_hash, const ComputeRules& rules) {
+  if (model_ && model_->hash == model_hash && model_->rules == rules) {
+    model_->files = std::move(files);
+    return;
+  }
+  stage_.reset();
+  weights_.reset();
+  ArchSpec spec = make_arch_spec(files);
+  model_ = std::make_unique<Model>(std::move(files), std::move(model_hash), rules, std::move(spec));
+}
+
+NodeCosts NodeMachine::probe() {
+  return probe_node({.files = model_->files,
+                     .spec = model_->spec,
+                     .backend = *backend_,
+                     .pool = pool_,
+                     .comm = comm_,
+                     .numerics = model_->rules.numerics,
+                     .kv_dtype = model_->rules.kv_dtype});
+}
+
+int64_t NodeMachine::load(const StageUnits& units, const LoadProgress& progress) {
+  if (stage_ && stage_->weights().units() == units) return stage_->weights().packed_bytes();
+  if (weights_ && weights_->units() == units) return weights_->packed_bytes();
+  stage_.reset();
+  weights_.reset();
+  weights_.emplace(*backend_, pool_, model_->files, model_->spec, model_->rules.numerics, units, progress);
+  return weights_->packed_bytes();
+}
+
+std::unique_ptr<Stage> NodeMachine::make_stage(const StageRules& rules) {
+  if (stage_ && stage_rules_ == rules) return std::move(stage_);
+  if (stage_) weights_.emplace(stage_->take_weights());
+  stage_.reset();
+  HR_CHECK(weights_.has_value(), "weights are loaded before a stage is made");
+  const StageConfig config{.kv_dtype = model_->rules.kv_dtype,
+                           .group_blocks = rules.group_blocks,
+                           .max_tokens = model_->rules.max_step_tokens,
+                           .max_seq_len = rules.max_seq_len,
+                           .gather_outputs = rules.gather_outputs};
+  auto stage = std::make_unique<Stage>(*backend_, model_->spec, std::move(*weights_), config, comm_);
+  weights_.reset();
+  stage_rules_ = rules;
+  return stage;
+}
+
+}  // namespace headrace::cluster

@@ -1,0 +1,104 @@
+#include "cluster/node_probe.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "model/stage.h"
+
+namespace headrace::cluster {
+namespace {
+
+constexpr std::array<int32_t, 5> kRows = {1, 4, 16, 48, 128};
+/// Tokens that each row has before it. They share their blocks, whose content does not matter.
+constexpr int32_t kContext = 256;
+/// Runs of each number of rows: the least counts, as what disturbs only adds.
+constexpr int kRuns = 4;
+/// No more rows once a step took longer than this.
+constexpr double kLongStep = 0.25;
+
+int64_t layer_bytes(const ModelFiles& files, const ArchSpec& spec, const StageUnits& units) {
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : spec.tensors) {
+    if (units.holds(spec, tensor)) bytes += static_cast<int64_t>(find_spec_tensor(files, tensor).bytes.size());
+  }
+  return bytes;
+}
+
+/// Rows that decode one token each, every one with a block of its own after those that all share.
+StepPlan decode_plan(const ArchSpec& spec, int32_t rows, uint64_t step) {
+  constexpr int32_t kShared = kContext / kBlockTokens;
+  StepPlan plan;
+  plan.epoch = EpochId{static_cast<uint32_t>(step)};
+  plan.step_id = StepId{step};
+  for (int32_t row = 0; row < rows; ++row) {
+    const SequenceId sequence{static_cast<uint64_t>(row) + 1};
+    plan.rows.push_back({.sequence = sequence, .first_pos = kContext, .num_tokens = 1, .num_outputs = 1});
+    plan.tokens.push_back(TokenId{0});
+    for (int32_t group = 0; group < static_cast<int32_t>(spec.cache_groups.size()); ++group) {
+      TableChange change{.sequence = sequence, .group = group, .base_blocks = 0, .blocks = {}};
+      for (int32_t block = 0; block < kShared; ++block) change.blocks.push_back(BlockId{block});
+      change.blocks.push_back(BlockId{kShared + row});
+      plan.table_changes.push_back(std::move(change));
+    }
+  }
+  return plan;
+}
+
+class Probe {
+ public:
+  Probe(const ProbeSite& site, const StageUnits& units)
+      : site_(site),
+        stage_(site.backend, site.spec,
+               StageWeights(site.backend, site.pool, site.files, site.spec, site.numerics, units, {}), config(site),
+               site.comm) {}
+
+  /// Seconds of a step.
+  double run(int32_t rows) {
+    const std::vector<float> activations(static_cast<size_t>(int64_t{rows} * site_.spec.hidden), 0.5f);
+    double least = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      const StepPlan plan = decode_plan(site_.spec, rows, ++steps_);
+      const auto begin = std::chrono::steady_clock::now();
+      if (const auto ran = stage_.run(plan, activations, output_); !ran) throw ran.error();
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      least = i == 0 ? taken.count() : std::min(least, taken.count());
+      if (taken.count() > kLongStep) break;
+    }
+    return least;
+  }
+
+ private:
+  static StageConfig config(const ProbeSite& site) {
+    const int32_t blocks = kContext / kBlockTokens + kRows.back();
+    return {.kv_dtype = site.kv_dtype,
+            .group_blocks = std::vector<int32_t>(site.spec.cache_groups.size(), blocks),
+            .max_tokens = kRows.back(),
+            .max_seq_len = kContext + 1};
+  }
+
+  const ProbeSite& site_;
+  Stage stage_;
+  StageOutput output_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+NodeCosts probe_node(const ProbeSite& site) {
+  const StageUnits layer{.first_layer = 0, .end_layer = 1};
+  NodeCosts costs{.at = {}, .probe_layer_bytes = layer_bytes(site.files, site.spec, layer)};
+  {
+    Probe probe(site, layer);
+    for (const int32_t rows : kRows) {
+      costs.at.push_back({.rows = rows, .layer_seconds = probe.run(rows)});
+      if (costs.at.back().layer_seconds > kLongStep) break;
+    }
+  }
+  const int32_t end = site.spec.num_layers();
+  Probe probe(site, {.first_layer = end, .end_layer = end, .output = true});
+  for (UnitSeconds& at : costs.at) at.output_seconds = probe.run(at.rows);
+  return costs;
+}
+
+}  // namespace headrace::cluster
