@@ -1,12 +1,14 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace headrace::cluster {
 
-// Fields of a control message. Each throws Error(kCorrupt), naming the field, where it is missing, of another type or
-// out of bounds.
+// Fields of a control message. Each throws Error(kCorrupt), naming the field, what was found and what was expected,
+// where it is missing, of another type or out of bounds.
 [[nodiscard]] int64_t as_integer(const nlohmann::json& value, const char* field, int64_t least, int64_t most);
 [[nodiscard]] int64_t read_integer(const nlohmann::json& object, const char* field, int64_t least, int64_t most);
 [[nodiscard]] double read_number(const nlohmann::json& object, const char* field, double least, double most);

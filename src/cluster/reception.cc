@@ -1,0 +1,106 @@
+#include "cluster/reception.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/log.h"
+#include "cluster/time_limits.h"
+
+namespace headrace::cluster {
+namespace {
+
+/// Whoever sends many bad peers must not fill the log.
+constexpr double kSecondsBetweenReports = 1;
+
+}  // namespace
+
+Reception::Reception(std::unique_ptr<Listener> listener, Credentials mine, DataKeys* keys, Welcome welcome,
+                     double limit_s)
+    : listener_(std::move(listener)),
+      mine_(std::move(mine)),
+      keys_(keys),
+      welcome_(std::move(welcome)),
+      limit_s_(limit_s),
+      thread_([this] { run(); }) {}
+
+Reception::~Reception() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    for (const Visit& visit : visits_)
+      if (visit.link) visit.link->close();
+  }
+  changed_.notify_all();
+  listener_->close();
+  thread_.join();
+  for (Visit& visit : visits_) visit.thread.join();
+}
+
+bool Reception::wait_for_room() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    for (auto visit = visits_.begin(); visit != visits_.end();) {
+      if (!visit->done) {
+        ++visit;
+        continue;
+      }
+      visit->thread.join();  // at its last line
+      visit = visits_.erase(visit);
+    }
+    if (closing_) return false;
+    if (visits_.size() < static_cast<size_t>(kMaxUnknownPeers)) return true;
+    changed_.wait(lock);
+  }
+}
+
+void Reception::run() noexcept {
+  while (wait_for_room()) {
+    Result<std::unique_ptr<Link>> link = listener_->accept(after(kIdleSeconds));
+    if (!link) {
+      if (link.error().code() == ErrorCode::kTimeout) continue;
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    Visit& visit = visits_.emplace_back();
+    visit.link = std::move(link).value();
+    try {
+      visit.thread = std::thread([this, &visit] { receive(visit); });
+    } catch (const std::exception& error) {  // no thread to be had: this peer has to come again
+      log_warn("{}: not served: {}", visit.link->peer(), error.what());
+      visits_.pop_back();
+    }
+  }
+}
+
+void Reception::report(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  const Deadline now = std::chrono::steady_clock::now();
+  if (closing_ || now < next_report_) {
+    ++num_unreported_;
+    return;
+  }
+  next_report_ = after(kSecondsBetweenReports);
+  const std::string more = num_unreported_ > 0 ? cat(" (and ", num_unreported_, " others before)") : std::string();
+  num_unreported_ = 0;
+  log_warn("no link: {}{}", error.message(), more);
+}
+
+void Reception::receive(Visit& visit) noexcept {
+  Link& link = *visit.link;
+  Result<PeerHello> peer = answer_handshake(link, mine_, keys_, after(limit_s_));
+  std::unique_ptr<Link> known;
+  if (peer) {
+    const std::lock_guard lock(mutex_);
+    if (!closing_) known = std::move(visit.link);
+  } else {
+    report(peer.error());
+  }
+  if (known) welcome_(std::move(known), std::move(peer).value());
+  const std::lock_guard lock(mutex_);
+  visit.link.reset();
+  visit.done = true;
+  changed_.notify_all();
+}
+
+}  // namespace headrace::cluster
