@@ -48,7 +48,8 @@ class Link {
   [[nodiscard]] virtual LinkFigures figures() const noexcept = 0;
 };
 
-/// Which certificates secure links; empty: none does.
+/// Which certificates secure links by TLS 1.3; empty: none does. The authority is the cluster's own: whoever has a
+/// certificate of it belongs to the cluster, under whatever name, so that addresses may change.
 struct TlsFiles {
   std::string certificate, key;  ///< PEM; of this process
   std::string authority;         ///< PEM; what the peer's certificate must be signed by (both sides: mutual TLS)

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 
 #include "base/byte_order.h"
 #include "cluster/poll_until.h"
 #include "cluster/tcp_link.h"
+#include "cluster/tls_entrance.h"
 
 namespace headrace::cluster {
 namespace {
@@ -18,23 +20,34 @@ constexpr double kNoDescriptorsSeconds = 0.1;
 
 class TcpListener final : public Listener {
  public:
-  explicit TcpListener(const std::string& address)
+  TcpListener(const std::string& address, const TlsFiles& tls)
       : address_(address), fd_(bind_tcp(address)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_.get() < 0) throw Error(ErrorCode::kUnavailable, cat(address, ": ", system_error_text(errno)));
+    if (tls.any()) tls_.emplace(tls);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Link>> accept(Deadline deadline) override {
-    bool has_descriptors = true;
     while (!closed_.load()) {
-      std::array<pollfd, 2> descriptors{pollfd{wake_.get(), POLLIN, 0}, pollfd{fd_.get(), POLLIN, 0}};
-      const Deadline until = has_descriptors ? deadline : std::min(deadline, after(kNoDescriptorsSeconds));
-      const bool ready = poll_until(std::span(descriptors).first(has_descriptors ? 2 : 1), until);
-      if (!ready && until == deadline) return Error(ErrorCode::kTimeout, cat(address_, ": no connection in time"));
-      has_descriptors = true;
-      if (descriptors[1].revents == 0) continue;
-      Descriptor fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (fd.get() >= 0) return link_over(std::move(fd));
-      has_descriptors = errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
+      // In this order: what wakes, then the connections in their handshake, then (where one can be taken) the listener.
+      descriptors_.assign(1, {wake_.get(), POLLIN, 0});
+      if (tls_) tls_->append_to(descriptors_);
+      const size_t num_pending = descriptors_.size() - 1;
+      const bool takes = has_descriptors_ && (!tls_ || tls_->has_room());
+      if (takes) descriptors_.push_back({fd_.get(), POLLIN, 0});
+      Deadline until = has_descriptors_ ? deadline : std::min(deadline, after(kNoDescriptorsSeconds));
+      if (tls_) until = std::min(until, tls_->next_deadline());
+      const bool ready = poll_until(descriptors_, until);
+      has_descriptors_ = true;
+      if (tls_) {
+        auto link = tls_->step(std::span(descriptors_).subspan(1, num_pending));
+        if (link) return link;
+      }
+      if (ready && takes && descriptors_.back().revents != 0) {
+        auto link = take();
+        if (link) return link;
+      }
+      if (!ready && std::chrono::steady_clock::now() >= deadline)
+        return Error(ErrorCode::kTimeout, cat(address_, ": no connection in time"));
     }
     return Error(ErrorCode::kUnavailable, cat(address_, ": closed"));
   }
@@ -48,10 +61,20 @@ class TcpListener final : public Listener {
   [[nodiscard]] uint16_t port() const noexcept override { return local_port(fd_.get()); }
 
  private:
-  static std::unique_ptr<Link> link_over(Descriptor fd) {
+  /// The next connection from the system's queue; null where it is gone again, or has its TLS handshake before it.
+  std::unique_ptr<Link> take() {
+    Descriptor fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd.get() < 0) {
+      has_descriptors_ = errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
+      return nullptr;
+    }
     tune_socket(fd.get());
-    auto stream = std::make_unique<PlainStream>(fd.get());
     std::string peer = peer_address(fd.get());
+    if (tls_) {
+      tls_->add(std::move(fd), std::move(peer));
+      return nullptr;
+    }
+    auto stream = std::make_unique<PlainStream>(fd.get());
     return std::make_unique<TcpLink>(std::move(fd), std::move(stream), std::move(peer));
   }
 
@@ -59,13 +82,16 @@ class TcpListener final : public Listener {
   Descriptor fd_;
   Descriptor wake_;  ///< readable once closed
   std::atomic<bool> closed_{false};
+  // Of the thread that accepts.
+  std::optional<TlsEntrance> tls_;
+  std::vector<pollfd> descriptors_;
+  bool has_descriptors_ = true;  ///< the system had one to give when last asked
 };
 
 }  // namespace
 
 std::unique_ptr<Listener> listen_tcp(const std::string& address, const TlsFiles& tls) {
-  if (tls.any()) throw Error(ErrorCode::kUnsupported, "TLS between machines is not supported yet");
-  return std::make_unique<TcpListener>(address);
+  return std::make_unique<TcpListener>(address, tls);
 }
 
 }  // namespace headrace::cluster

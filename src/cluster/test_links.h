@@ -1,5 +1,6 @@
 #pragma once
 
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,9 +18,12 @@ struct LinkPair {
 };
 [[nodiscard]] inline LinkPair connected_pair(const TlsFiles& tls = {}) {
   const std::unique_ptr<Listener> listener = listen_tcp("127.0.0.1:0", tls);
+  auto near = std::async(std::launch::async, [&] {
+    return make_tcp_network(tls)->connect(cat("127.0.0.1:", listener->port()), soon()).value();
+  });
   LinkPair pair;
-  pair.near = make_tcp_network(tls)->connect(cat("127.0.0.1:", listener->port()), soon()).value();
   pair.far = listener->accept(soon()).value();
+  pair.near = near.get();
   return pair;
 }
 
