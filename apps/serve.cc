@@ -89,6 +89,8 @@ int command_serve(std::span<const std::string> arguments) {
   }
   if (!s.template_file.empty()) s.load.chat_template = read_text_file(s.template_file);
   s.serve.http.port = static_cast<uint16_t>(s.port);
+  s.serve.max_queued_requests = s.load.max_queued_requests;
+  if (s.load.max_num_seqs > 0) s.serve.max_num_seqs = s.load.max_num_seqs;
   s.serve.version = HR_VERSION;
   s.serve.numerics = s.load.numerics;
 

@@ -30,11 +30,14 @@ class FakeResponder final : public Responder {
     if (is_gone) return callback();
     gone = std::move(callback);
   }
+  [[nodiscard]] bool has_client() const override { return !was_gone; }
 
   HttpReply reply;
   std::string text;
   std::function<void()> gone;
-  bool begun = false, ended = false, finished = false, aborted = false, reads_too_slowly = false, is_gone = false;
+  bool begun = false, ended = false, finished = false, aborted = false, reads_too_slowly = false;
+  bool was_gone = false;  ///< before anything was done for it
+  bool is_gone = false;   ///< as soon as anyone wants to hear of it
 };
 
 }  // namespace headrace::server

@@ -29,6 +29,10 @@ std::string joined_salt(std::string_view caller, std::string_view request) {
 void answer_generation(Exchange exchange, ServerContext& server, std::string endpoint, const PlanMaker& make_plan) {
   std::shared_ptr<GenerationReply> reply;
   try {
+    if (!exchange.responder->has_client()) {
+      RequestWatch watch(server.metrics, server.log, server.traces.get(), exchange, {.endpoint = std::move(endpoint)});
+      return watch.end(Outcome::kAborted, kClientGone);
+    }
     openai::AnswerPlan plan = make_plan(openai::parse_body(exchange.request.body));
     exchange.request.body = {};  // it may be large, and is not needed any more
     reply = std::make_shared<GenerationReply>(exchange, server, endpoint, std::move(plan));

@@ -8,7 +8,6 @@
 namespace headrace::server {
 namespace {
 
-constexpr int kClientGone = 499;     // of logs; nobody is sent it
 constexpr double kDrainSeconds = 5;  // until another server has taken over
 
 std::variant<openai::PendingAnswer, openai::StreamWriter> answer_of(openai::AnswerPlan plan) {

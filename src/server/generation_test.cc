@@ -252,6 +252,16 @@ TEST(Generation, ClientsThatAreGoneAlreadyTakeNoPlace) {
   EXPECT_GT(server.context.model().figures().cancelled, 0);
 }
 
+TEST(Generation, NothingIsDoneForClientsThatHadGone) {
+  TestServer server;
+  const auto client = std::make_shared<FakeResponder>();
+  client->was_gone = true;
+  server.send(completions, long_body(), {}, client);
+  const ModelFigures figures = server.context.model().figures();
+  EXPECT_EQ(figures.queued_requests + figures.running_requests + figures.finished + figures.cancelled, 0);
+  EXPECT_FALSE(client->ended);
+}
+
 TEST(Generation, SlowReadersFreeTheirPlace) {
   TestServer server({}, {.max_num_seqs = 1});
   const auto client = server.send(completions, long_body());

@@ -23,6 +23,7 @@ class AnswerResponder final : public Responder {
   void finish() override { std::shared_ptr(answer_)->finish(); }
   void abort() override { std::shared_ptr(answer_)->abort(); }
   void on_gone(std::function<void()> callback) override { std::shared_ptr(answer_)->on_gone(std::move(callback)); }
+  [[nodiscard]] bool has_client() const override { return answer_->has_client(); }
 
  private:
   std::shared_ptr<Answer> answer_;
@@ -153,6 +154,11 @@ void Answer::on_gone(std::function<void()> callback) {
     if (stage_ != Stage::kGone) return;
   }
   callback();
+}
+
+bool Answer::has_client() const {
+  const std::scoped_lock lock(mutex_);
+  return stage_ != Stage::kGone;
 }
 
 Answer::Next Answer::take(std::string& out) {

@@ -49,6 +49,7 @@ class Answer {
   void finish();
   void abort();
   void on_gone(std::function<void()> callback);
+  [[nodiscard]] bool has_client() const;
   /// Sends the reply if nothing was sent; else abort().
   void fail(const HttpReply& reply);
 

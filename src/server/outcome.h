@@ -17,6 +17,7 @@ enum class Outcome : uint8_t {
   kRejected,  ///< not taken: bad request, no room in the queue
 };
 constexpr size_t kNumOutcomes = 7;
+constexpr int kClientGone = 499;  ///< status of logs for an aborted request; nobody is sent it
 
 /// "stop", "length", "tool_calls", "aborted", "error", "timeout", "rejected"
 [[nodiscard]] std::string_view outcome_name(Outcome outcome) noexcept;

@@ -30,6 +30,8 @@ class Responder {
   /// `callback` is called once, from an I/O thread, if the client goes (or is cut off) before the answer is complete;
   /// at once if it has gone already. One callback a request.
   virtual void on_gone(std::function<void()> callback) = 0;
+  /// False once the client has gone: work for it can be spared.
+  [[nodiscard]] virtual bool has_client() const = 0;
 };
 
 }  // namespace headrace::server

@@ -39,6 +39,7 @@ class HeadedResponder final : public Responder {
   void finish() override { inner_->finish(); }
   void abort() override { inner_->abort(); }
   void on_gone(std::function<void()> callback) override { inner_->on_gone(std::move(callback)); }
+  [[nodiscard]] bool has_client() const override { return inner_->has_client(); }
 
  private:
   HttpReply with_headers(HttpReply reply) const {
@@ -137,26 +138,62 @@ bool path_fits(std::string_view pattern, std::string_view path) noexcept {
   return path.size() > pattern.size() && path.starts_with(pattern);
 }
 
+/// What log and a late error need of a request whose exchange an endpoint has taken along.
+class Router::Trail {
+ public:
+  explicit Trail(const Exchange& exchange)
+      : method_(exchange.request.method), path_(exchange.request.path), arrived_(exchange.request.arrived) {
+    follow(exchange);
+  }
+  /// Id, caller and responder are those of the exchange now.
+  void follow(const Exchange& exchange) {
+    id_ = exchange.request_id;
+    caller_ = exchange.caller.name;
+    responder_ = exchange.responder;
+  }
+  void log(RequestLog& log, int status) const { log.plain_request(id_, caller_, method_, path_, status, seconds()); }
+  void fail(RequestLog& request_log, const std::exception& error) const {
+    HttpReply reply = error_reply(error);
+    reply.headers.push_back({"openai-processing-ms", fmt::format("{:.0f}", 1e3 * seconds())});
+    log(request_log, reply.status);
+    responder_->send(std::move(reply));
+  }
+
+ private:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - arrived_).count();
+  }
+
+  std::string method_, path_, id_, caller_;
+  std::chrono::steady_clock::time_point arrived_;
+  std::shared_ptr<Responder> responder_;
+};
+
 void Router::handle(HttpRequest&& request, std::shared_ptr<Responder> responder) noexcept {
-  Exchange exchange{.request = std::move(request), .responder = responder, .request_id = {}, .caller = {}};
-  // The endpoint may take the exchange along; what the log and a late error need stays here.
-  const std::string method = exchange.request.method, path = exchange.request.path;
-  const auto arrived = exchange.request.arrived;
-  std::string id;
+  Exchange exchange{.request = std::move(request), .responder = std::move(responder), .request_id = {}, .caller = {}};
+  Trail trail(exchange);
   try {
     const std::string_view wanted = exchange.request.header("x-request-id");
-    exchange.request_id = id = is_request_id(wanted) ? std::string(wanted) : new_request_id();
+    exchange.request_id = is_request_id(wanted) ? std::string(wanted) : new_request_id();
     const auto headed =
-        std::make_shared<HeadedResponder>(std::move(responder), common_headers(exchange, server_.options));
-    responder = exchange.responder = headed;
+        std::make_shared<HeadedResponder>(std::move(exchange.responder), common_headers(exchange, server_.options));
+    exchange.responder = headed;
+    trail.follow(exchange);
     const Route& route = admit(exchange);
+    trail.follow(exchange);
     if (route.needs_model) headed->keep(take_place(exchange.caller));
-    dispatch(route, exchange);
+    if (exchange.request.method != "POST") return call(route, std::move(exchange));
+    if (std::holds_alternative<StreamingEndpoint>(route.endpoint)) check_queue();
+    server_.readers.post([this, &route, exchange = std::move(exchange)]() mutable {
+      const Trail late_trail(exchange);
+      try {
+        call(route, std::move(exchange));
+      } catch (const std::exception& error) {
+        late_trail.fail(server_.log, error);
+      }
+    });
   } catch (const std::exception& error) {
-    HttpReply reply = error_reply(error);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - arrived;
-    server_.log.plain_request(id, exchange.caller.name, method, path, reply.status, taken.count());
-    responder->send(std::move(reply));
+    trail.fail(server_.log, error);
   }
 }
 
@@ -196,18 +233,22 @@ CallerLimiter::Ticket Router::take_place(const Caller& caller) {
   }
 }
 
-void Router::dispatch(const Route& route, Exchange& exchange) {
-  const HttpRequest& request = exchange.request;
+void Router::check_queue() {
+  try {
+    server_.check_queue();
+  } catch (const StatusError&) {
+    server_.metrics.requests().count(Rejection::kQueueFull);
+    throw;
+  }
+}
+
+void Router::call(const Route& route, Exchange exchange) {
   if (const auto* streaming = std::get_if<StreamingEndpoint>(&route.endpoint)) {
     return (*streaming)(std::move(exchange), server_);
   }
   HttpReply reply = std::get<PlainEndpoint>(route.endpoint)(exchange, server_);
   // Probes of health come every few seconds for ever, and say nothing.
-  if (route.access != Access::kOpen) {
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - request.arrived;
-    server_.log.plain_request(exchange.request_id, exchange.caller.name, request.method, request.path, reply.status,
-                              taken.count());
-  }
+  if (route.access != Access::kOpen) Trail(exchange).log(server_.log, reply.status);
   exchange.responder->send(std::move(reply));
 }
 

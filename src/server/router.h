@@ -17,11 +17,15 @@ class Router {
   void handle(HttpRequest&& request, std::shared_ptr<Responder> responder) noexcept;
 
  private:
+  class Trail;
   /// Finds the route and who asks. Throws StatusError for what may not or cannot be served now.
   const Route& admit(Exchange& exchange);
   /// Throws StatusError 429 `quota`.
   CallerLimiter::Ticket take_place(const Caller& caller);
-  void dispatch(const Route& route, Exchange& exchange);
+  /// Throws StatusError 429 `queue_full`.
+  void check_queue();
+  /// Answers by the route's endpoint. Throws what that throws.
+  void call(const Route& route, Exchange exchange);
 
   ServerContext& server_;
 };

@@ -20,6 +20,10 @@ struct ServeOptions {
   std::string api_key_file = {};                  ///< empty: no key is asked for
   std::vector<std::string> allowed_origins = {};  ///< CORS; empty: none
 
+  // As the model is loaded with them.
+  int32_t max_num_seqs = 256;
+  int32_t max_queued_requests = 4096;
+
   bool trust_request_chat_template = false;  ///< requests may bring a template of their own
   bool merge_system_messages = false;     ///< a template that refuses system messages further on gets one at the front
   std::string tool_call_parser = "auto";  ///< "hermes", "llama3", "mistral"; auto: by the model's template

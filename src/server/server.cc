@@ -38,7 +38,8 @@ Server::Server(ServeOptions options)
                                          })) {}
 
 Server::~Server() {
-  http_->join();                // clients go, so their requests are cancelled; nobody uses the model any more
+  http_->join();  // clients go, so their requests are cancelled; nobody uses the model any more
+  context_.readers.stop();
   context_.state.drop_model();  // the engine's thread ends: nothing is relayed any more
 }
 

@@ -18,7 +18,8 @@ ServerContext::ServerContext(const ServeOptions& serve_options, HttpSide http_si
       log(options.log_format == "json" ? RequestLog::Format::kJson : RequestLog::Format::kText, options.log_requests),
       traces(options.otlp_traces_endpoint.empty() ? nullptr
                                                   : std::make_unique<TraceExporter>(options.otlp_traces_endpoint)),
-      relay(http.post) {}
+      relay(http.post),
+      readers(std::max(1, options.http.threads)) {}
 
 std::vector<std::string> ServerContext::model_names() const {
   if (!options.served_model_names.empty()) return options.served_model_names;
@@ -37,6 +38,16 @@ void ServerContext::check_model_name(std::string_view name) const {
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   throw StatusError({.status = 404, .type = "not_found_error", .code = "model_not_found", .param = "model"},
                     fmt::format("model: found '{}', served is {}", name.substr(0, 200), fmt::join(names, ", ")));
+}
+
+void ServerContext::check_queue() const {
+  const ModelFigures figures = model().figures();
+  // Those whose bodies are being read may begin at once, where fewer run than may.
+  const int64_t places = std::max<int64_t>(0, options.max_num_seqs - figures.running_sequences);
+  const int64_t ahead = figures.queued_requests + readers.open_jobs();
+  if (figures.queued_requests < options.max_queued_requests && ahead < options.max_queued_requests + places) return;
+  throw queue_full(figures.backlog_seconds, fmt::format("the queue is full: {} requests wait, at most {} may",
+                                                        figures.queued_requests, options.max_queued_requests));
 }
 
 std::string ServerContext::fingerprint() const {

@@ -13,6 +13,7 @@
 #include "server/serve_options.h"
 #include "server/server_state.h"
 #include "server/trace_exporter.h"
+#include "server/work_pool.h"
 
 namespace headrace::server {
 
@@ -34,6 +35,9 @@ struct ServerContext {
   [[nodiscard]] std::string model_name() const;
   /// Throws StatusError 404 `model_not_found`, with the names that there are, for another one.
   void check_model_name(std::string_view name) const;
+  /// Throws StatusError 429 `queue_full` where one more request would surely be refused, before its body costs
+  /// anything: those whose bodies are being read count as waiting.
+  void check_queue() const;
   /// Of build, model and numerics, in every answer: equal ones give equal answers.
   [[nodiscard]] std::string fingerprint() const;
 
@@ -47,6 +51,7 @@ struct ServerContext {
   RequestLog log;
   std::unique_ptr<TraceExporter> traces;  ///< nullptr: none are sent
   EventRelay relay;
+  WorkPool readers;  ///< of requests' bodies
 };
 
 }  // namespace headrace::server

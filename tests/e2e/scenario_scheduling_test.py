@@ -1,5 +1,9 @@
 """Scenarios B: many users at once. Each test is named by the scenario's id."""
+import json
+import os
 import statistics
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -89,6 +93,43 @@ class QueueTest(unittest.TestCase):
             # 200 threads of this test share the processor with the server: its own time is what counts.
             own = [float(reply.headers["openai-processing-ms"]) for reply in refused]
             self.assertLess(statistics.quantiles(own, n=20)[-1], 50 * SLACK)
+            self.assertEqual(server.end(), 0)
+
+
+    def test_B4_long_prompts_and_schemas_in_the_burst(self):
+        """What is refused costs nothing, and what is taken keeps nobody from asking for health."""
+        tokens = 200 if not IS_SMOLLM2 else 4000 if os.environ.get("HEADRACE_LONG") else 1000
+
+        def body(i):
+            names = {f"p{k}_{i}": {"type": "array", "items": {"enum": [f"x{j}" for j in range(9)]}, "maxItems": 5}
+                     for k in range(20)}
+            schema = {"type": "object", "additionalProperties": False, "required": list(names), "properties": names}
+            return json.dumps({"prompt": text_of(tokens, i), "max_tokens": 8, "response_format": {
+                "type": "json_schema", "json_schema": {"name": "x", "schema": schema}}})
+
+        bodies = [body(i) for i in range(200)]
+        # A processor of 200 threads is no judge of time: another process asks for health.
+        probe = ("import http.client, sys, time\n"
+                 "for i in range(100):\n"
+                 "    begin = time.monotonic()\n"
+                 "    connection = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=60)\n"
+                 "    connection.request('GET', '/health')\n"
+                 "    assert connection.getresponse().status == 200\n"
+                 "    print(time.monotonic() - begin)\n"
+                 "    time.sleep(0.01)\n")
+        with Server(CHAT_MODEL, "--max-num-seqs", "2", "--max-queued-requests", "4", "--max-connections", "512",
+                    *(("--max-model-len", "8192") if IS_SMOLLM2 else ())) as server:
+            with ThreadPoolExecutor(200) as pool:
+                health = subprocess.Popen([sys.executable, "-c", probe, str(server.port)], stdout=subprocess.PIPE, text=True)
+                health_times = [float(health.stdout.readline())]
+                replies = list(pool.map(lambda data: server.post("/v1/completions", data), bodies))
+                health_times += map(float, health.communicate()[0].split())
+            refused = [reply for reply in replies if reply.status == 429]
+            self.assertEqual({reply.status for reply in replies}, {200, 429})
+            self.assertGreater(len(refused), 180)
+            own = [float(reply.headers["openai-processing-ms"]) for reply in refused]
+            self.assertLess(statistics.quantiles(own, n=20)[-1], 50 * SLACK)
+            self.assertLess(statistics.quantiles(health_times, n=20)[-1], 0.1 * SLACK)
             self.assertEqual(server.end(), 0)
 
 
