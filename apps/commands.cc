@@ -12,6 +12,7 @@ constexpr Command kCommands[] = {
     {"inspect", "say what a model is and how it would run here", command_inspect},
     {"bench", "measure prompt and generation speed", command_bench},
     {"tune", "find the fastest kernels for a model on this machine, and remember them", command_tune},
+    {"plan", "place a model on machines, and predict what that gives", command_plan},
     {"simulate", "run a load on a simulated pipeline, and report what clients would see", command_simulate},
     {"eval", "compare a model with results of an independent implementation", command_eval},
 };

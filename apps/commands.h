@@ -14,6 +14,7 @@ int command_batch(std::span<const std::string> arguments);
 int command_inspect(std::span<const std::string> arguments);
 int command_bench(std::span<const std::string> arguments);
 int command_tune(std::span<const std::string> arguments);
+int command_plan(std::span<const std::string> arguments);
 int command_simulate(std::span<const std::string> arguments);
 int command_eval(std::span<const std::string> arguments);
 

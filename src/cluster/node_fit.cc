@@ -77,7 +77,7 @@ NodeFit::NodeFit(const ModelUnits& model, const NodeOffer& offer, const Placemen
 double NodeFit::compute_seconds(int32_t first, int32_t end, bool output) const noexcept {
   if (holds_nothing(first, end, output)) return 0;
   return offer_.costs.fixed_seconds + offer_.costs.layer_seconds(layer_bytes(first, end), options_.rows) +
-         (output ? offer_.costs.output_seconds(options_.rows) : 0);
+         (output ? offer_.costs.output_seconds(output_rows()) : 0);
 }
 
 double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const noexcept {
@@ -86,7 +86,9 @@ double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const 
   if (holds_nothing(first, end, output) || is_whole || (output && !is_head_)) return 0;
   const int64_t token_bytes =
       options_.token_bytes > 0 ? options_.token_bytes : model_.hidden * static_cast<int64_t>(sizeof(float));
-  return static_cast<double>(options_.rows * token_bytes) / offer_.link.bytes_per_second;
+  // From the last layers, only rows with an output go on.
+  const int32_t rows = end == model_.num_layers() ? output_rows() : options_.rows;
+  return static_cast<double>(rows * token_bytes) / offer_.link.bytes_per_second;
 }
 
 int64_t NodeFit::weight_bytes(int32_t first, int32_t end, bool output) const noexcept {

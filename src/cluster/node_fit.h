@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -48,6 +49,9 @@ class NodeFit {
  private:
   [[nodiscard]] bool holds_nothing(int32_t first, int32_t end, bool output) const noexcept {
     return !is_head_ && first == end && !output;
+  }
+  [[nodiscard]] int32_t output_rows() const noexcept {
+    return options_.output_rows > 0 ? std::min(options_.output_rows, options_.rows) : options_.rows;
   }
   [[nodiscard]] int64_t layer_bytes(int32_t first, int32_t end) const noexcept {
     return bytes_before_[static_cast<size_t>(end)] - bytes_before_[static_cast<size_t>(first)];

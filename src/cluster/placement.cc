@@ -228,6 +228,12 @@ void check_options(const ModelUnits& model, std::span<const NodeOffer> nodes, co
   }
 }
 
+std::string layers_text(const StageUnits& units) {
+  if (units.num_layers() == 0) return "no layers";
+  if (units.num_layers() == 1) return cat("layer ", units.first_layer);
+  return cat("layers ", units.first_layer, "-", units.end_layer - 1);
+}
+
 std::string reason_text(const Placement& placement, std::span<const NodeOffer> nodes, const PlacementOptions& options,
                         const std::string& why, double even_seconds) {
   std::string text;
@@ -236,11 +242,7 @@ std::string reason_text(const Placement& placement, std::span<const NodeOffer> n
     const NodeShare& share = placement.nodes[i];
     const std::string name = printable(nodes[i].name);
     if (!text.empty()) text += ", ";
-    if (share.units.num_layers() > 0) {
-      text += fmt::format("{}: layers {}-{}", name, share.units.first_layer, share.units.end_layer - 1);
-    } else {
-      text += fmt::format("{}: no layers", name);
-    }
+    text += cat(name, ": ", layers_text(share.units));
     if (share.units.output) text += " and output";
     if (share.units.num_layers() > 0 &&
         (placement.nodes[poorest].kv_tokens == 0 || share.kv_tokens < placement.nodes[poorest].kv_tokens)) {

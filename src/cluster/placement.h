@@ -27,12 +27,13 @@ struct NodeOffer {
 };
 
 struct PlacementOptions {
-  int32_t rows = 16;                     ///< of a step for which times are compared
-  int32_t max_step_tokens = 512;         ///< what the workspace is for, and the longest chunk of a prompt
-  int32_t max_model_len = 0;             ///< tokens of the one sequence that must fit; 0: as many as there is room for
-  int64_t token_bytes = 0;               ///< of a token's activations between nodes; 0: f32
-  bool prefer_kv = false;                ///< most KV tokens first, then the fastest cut within 3 % of them
-  std::vector<int32_t> layers{};         ///< of each node (--pipeline-layers); empty: found
+  int32_t rows = 16;              ///< of a step for which times are compared
+  int32_t output_rows = 0;        ///< of these rows, those that have an output; 0: all, as in steps without prompts
+  int32_t max_step_tokens = 512;  ///< what the workspace is for, and the longest chunk of a prompt
+  int32_t max_model_len = 0;      ///< tokens of the one sequence that must fit; 0: as many as there is room for
+  int64_t token_bytes = 0;        ///< of a token's activations between nodes; 0: f32
+  bool prefer_kv = false;         ///< most KV tokens first, then the fastest cut within 3 % of them
+  std::vector<int32_t> layers{};  ///< of each node (--pipeline-layers); empty: found
   std::optional<bool> output_on_head{};  ///< none: found
 };
 

@@ -231,11 +231,14 @@ Judged judge(const Case& c, const std::vector<int32_t>& layers, size_t output_no
       token_bytes[static_cast<size_t>(c.model.layers[layer].cache_group)] += c.model.layers[layer].kv_bytes_per_token;
     }
     file_bytes += layer_bytes;
+    const int32_t output_rows = c.options.output_rows > 0 ? c.options.output_rows : c.options.rows;
     const bool all = layers[0] == c.model.num_layers() && output && head;
     const double compute = offer.costs.fixed_seconds + offer.costs.layer_seconds(layer_bytes, c.options.rows) +
-                           (output ? offer.costs.output_seconds(c.options.rows) : 0);
+                           (output ? offer.costs.output_seconds(output_rows) : 0);
     const bool sends = !all && (head || !output);
-    const double transfer = sends ? c.options.rows * c.model.hidden * 4 / offer.link.bytes_per_second : 0;
+    const double transfer = sends ? (layer == c.model.layers.size() ? output_rows : c.options.rows) * c.model.hidden *
+                                        4 / offer.link.bytes_per_second
+                                  : 0;
     judged.seconds = std::max({judged.seconds, compute, transfer});
     const int64_t stages = head && output && layers[0] < c.model.num_layers() ? 2 : 1;
     int64_t room = offer.memory_bytes - file_bytes - file_bytes / 10 -
@@ -305,7 +308,9 @@ rc::Gen<Case> cases() {
       offer.link.bytes_per_second = pick(1, 20) * 1e6;
       c.nodes.push_back(offer);
     }
-    c.options = {.rows = pick(1, 40), .max_step_tokens = 64, .max_model_len = pick(1, 20) * 8};
+    const int32_t rows = pick(1, 40);
+    c.options = {
+        .rows = rows, .output_rows = pick(0, rows + 1), .max_step_tokens = 64, .max_model_len = pick(1, 20) * 8};
     return c;
   });
 }

@@ -60,5 +60,27 @@ TEST_F(OptionsFile, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(error_in(""), EndsWith("expected lines of the form \"key: value\""));
 }
 
+TEST_F(OptionsFile, ReadsListsOfGroups) {
+  std::vector<Settings> entries;
+  const auto read_list = [&](std::string_view text) {
+    entries.clear();
+    entries.reserve(8);  // options point into them
+    read_options_list(folder_.write("list", text), "stages", [&] { return entries.emplace_back().options(); });
+  };
+  read_list("stages:\n- stages: 3\n- {lengths: normal, stage_ms: [2, 4]}\n");
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].stages, 3);
+  EXPECT_EQ(entries[1].stages, 1);
+  EXPECT_THAT(entries[1].stage_ms, ElementsAre(2, 4));
+  const auto error = [&](std::string_view text) { return error_of([&] { read_list(text); }); };
+  EXPECT_THAT(error("stages:\n- stages: 3\n- stagse: 3\n"),
+              HasSubstr("stages, entry 2: unknown key 'stagse'; did you mean stages?"));
+  EXPECT_THAT(error("stages:\n- stages: 99\n"), HasSubstr("stages, entry 1: stages"));
+  for (const char* text : {"stages: 3\n", "stages: []\n", "- stages: 3\n", "stages:\n- stages: 3\nmore: 1\n"}) {
+    EXPECT_THAT(error(text), HasSubstr("expected \"stages:\" with a list")) << text;
+  }
+  EXPECT_THAT(error("stages:\n- 3\n"), HasSubstr("stages, entry 1: expected lines"));
+}
+
 }  // namespace
 }  // namespace headrace

@@ -1,0 +1,71 @@
+"""headrace plan: table, JSON and picture, and what it refuses."""
+import json
+import pathlib
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+from program import ProgramTest, data, run
+
+MODEL = data("gguf/llama-Q8_0.gguf")
+SHEET = "memory_gb: 1, memory_gb_per_s: 20, int8_tops: 0.5"
+
+
+class PlanTest(ProgramTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def nodes(self, *entries):
+        path = self.folder / "nodes.yaml"
+        path.write_text("nodes:\n" + "".join(f"- {{{entry}}}\n" for entry in entries))
+        return path
+
+    def plan(self, nodes, *arguments):
+        result = run("plan", MODEL, "--nodes", nodes, "--prompt", "40", "--output", "8", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_table_json_and_picture(self):
+        nodes = self.nodes(f"name: head, {SHEET}",
+                           "name: slow, memory_gb: 2, rows: [1, 64], layer_ms: [1, 2], output_ms: [9, 9]")
+        picture = self.folder / "plan.svg"
+        text = self.plan(nodes, "--pipeline-layers", "3,1", "--svg", picture)
+        self.assertIn("| head | embedding, layers 0-2, output |", text)
+        self.assertIn("| slow | layer 3 |", text)
+        self.assertIn("32 clients, 40 tokens in and 8 out each time:", text)
+        self.assertRegex(text, r"without slow: \d+ KV tokens left")
+        words = " ".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
+        self.assertRegex(words, r"slow: layer 3; \d+ of 2000 MB")
+        figures = json.loads(self.plan(nodes, "--json", "--clients", "4"))
+        self.assertEqual([node["name"] for node in figures["nodes"]], ["head", "slow"])
+        self.assertEqual(sum(node["layers"] for node in figures["nodes"]), 4)
+        self.assertGreater(figures["output_throughput"], 0)
+        self.assertEqual(figures["losses"][0]["survives"], True)
+        for node in figures["nodes"]:
+            self.assertLessEqual(node["weight_bytes"] + node["workspace_bytes"] + node["kv_bytes"], node["memory_bytes"])
+
+    def test_refuses_in_one_line(self):
+        good = f"name: head, {SHEET}"
+        for entries, message in (
+                ((good, "name: x, memory_gb: 1"), "nodes, entry 2 (x): no speed; expected measured rows"),
+                ((good, good), "nodes, entry 2 (head): another entry has the same name"),
+                (("memory_gb: 1",), "nodes, entry 1: no name"),
+                ((f"{good}, rows: [1], layer_ms: [1], output_ms: [1]",), "give the one or the other"),
+                (("name: x, memory_gb: 1, rows: [1, 2], layer_ms: [1], output_ms: [1, 2]",), "2, 1 and 2 values"),
+                (("name: x, memory_gb: 1, rows: [2, 1], layer_ms: [1, 1], output_ms: [1, 2]",), "1 rows after 2"),
+                (("name: x, memory: 1",), "unknown key 'memory'; did you mean memory_gb?"),
+                (("name: x, memory_gb: -1",), "nodes, entry 1: memory_gb"),
+                (("name: x, memory_gb: 0.0001, memory_gb_per_s: 1, int8_tops: 1",), "does not fit on the nodes")):
+            self.assert_fails(run("plan", MODEL, "--nodes", self.nodes(*entries)), message)
+        self.assert_fails(run("plan", MODEL), "--nodes: give a file")
+        self.assert_fails(run("plan", MODEL, "--nodes", self.nodes(good), "--pipeline-layers", "1,2"),
+                          "--pipeline-layers: 2 numbers for 1 nodes")
+        self.assert_fails(run("plan", MODEL, "--nodes", self.folder / "none.yaml"), "none.yaml")
+        self.assert_fails(run("plan", MODEL, "--nodes", self.nodes(good), "--svg", self.folder / "none" / "x"),
+                          "cannot be written")
+
+
+if __name__ == "__main__":
+    unittest.main()
