@@ -146,6 +146,25 @@ TEST(PartStore, SecondStartMissesNothing) {
   EXPECT_FALSE(PartStore::kept_manifest(folder.path(), "../" + shared.share.hash()));
 }
 
+TEST(PartStore, WorkersOfOneMachineShareAFolder) {
+  const Shared shared(kGguf);
+  const TestFolder folder;
+  const StageUnits all = whole_model(shared.spec);
+  {
+    PartStore first(folder.path(), shared.share.manifest(), 0);
+    PartStore second(folder.path(), shared.share.manifest(), 0);
+    for (const uint32_t range : first.missing(all)) {
+      send(range % 2 == 0 ? first : second, shared.share, {range});
+      EXPECT_TRUE((range % 3 == 0 ? first : second).flush());
+    }
+    EXPECT_TRUE(first.flush());
+    EXPECT_TRUE(second.flush());
+    EXPECT_FALSE(first.complete_for(all));
+  }
+  PartStore third(folder.path(), shared.share.manifest(), 0);
+  expect_same(shared, third, all);
+}
+
 TEST(PartStore, RefusesBytesThatAreNotTheModels) {
   const Shared shared(kGguf);
   const TestFolder folder;
