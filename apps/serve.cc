@@ -1,7 +1,8 @@
-// headrace serve: the OpenAI API over HTTP.
+// headrace serve: the OpenAI API over HTTP, and the gRPC service.
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -91,6 +92,8 @@ int command_serve(std::span<const std::string> arguments) {
   s.serve.http.port = static_cast<uint16_t>(s.port);
   s.serve.max_queued_requests = s.load.max_queued_requests;
   if (s.load.max_num_seqs > 0) s.serve.max_num_seqs = s.load.max_num_seqs;
+  if (s.grpc_port >= 0) s.serve.grpc_port = static_cast<uint16_t>(s.grpc_port);
+  if (s.allow_terminate) s.serve.terminate = [] { kill(getpid(), SIGTERM); };
   s.serve.version = HR_VERSION;
   s.serve.numerics = s.load.numerics;
 
@@ -100,6 +103,7 @@ int command_serve(std::span<const std::string> arguments) {
   server::RequestLog& log = server.context().log;
   log.note(fmt::format("listening on {}://{}:{}", s.serve.http.tls_certificate.empty() ? "http" : "https",
                        s.serve.http.host, server.port()));
+  if (server.grpc_port() != 0) log.note(fmt::format("gRPC on {}:{}", s.serve.http.host, server.grpc_port()));
   warn_of_open_door(s, log);
   std::unique_ptr<Model> model = load_or_leave(s, server, signals);
   log.note(figures_text(*model));

@@ -16,6 +16,11 @@ std::vector<Option> address_flags(ServeSettings& s) {
        .target = &s.port,
        .range = {.min = 0, .max = 65535},
        .help = "port to listen on; 0: any that is free"},
+      {.name = "grpc-port",
+       .target = &s.grpc_port,
+       .range = {.min = 0, .max = 65535},
+       .default_text = "no gRPC",
+       .help = "port of the gRPC service headrace.v1.Generation, at the same address; 0: any that is free"},
       {.name = "ssl-certfile",
        .target = &http.tls_certificate,
        .value_name = "FILE",
@@ -40,7 +45,8 @@ std::vector<Option> address_flags(ServeSettings& s) {
   };
 }
 
-std::vector<Option> access_flags(server::ServeOptions& serve) {
+std::vector<Option> access_flags(ServeSettings& s) {
+  server::ServeOptions& serve = s.serve;
   return {
       {.name = "api-key-file",
        .target = &serve.api_key_file,
@@ -55,6 +61,9 @@ std::vector<Option> access_flags(server::ServeOptions& serve) {
        .default_text = "none",
        .help = "web pages of these origins may call the server (CORS)",
        .many = true},
+      {.name = "allow-terminate",
+       .target = &s.allow_terminate,
+       .help = "callers with an admin's key (anyone, where no keys are asked for) may end the server over gRPC"},
       {.name = "trust-request-chat-template",
        .target = &serve.trust_request_chat_template,
        .help = "requests may bring a chat template of their own"},
@@ -157,7 +166,7 @@ CommandLine serve_command_line(ServeSettings& s) {
                      "runs is answered; a second one ends it at once.",
                      {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
                      {{"Address", address_flags(s)},
-                      {"Access", access_flags(s.serve)},
+                      {"Access", access_flags(s)},
                       {"Limits", limit_flags(s)},
                       {"Chat", chat_flags(s)},
                       {"Watching", watching_flags(s.serve)},

@@ -14,6 +14,8 @@ struct ServeSettings {
   LoadOptions load;
   server::ServeOptions serve;
   int32_t port = 8000;
+  int32_t grpc_port = -1;  ///< -1: no gRPC
+  bool allow_terminate = false;
   std::string template_file;
   bool dry_run = false;
 };

@@ -24,14 +24,16 @@ package_table() {
     debian/build)  # Debian 12
       echo g++ cmake ninja-build pkg-config ccache ca-certificates python3 python3-pip \
         libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libedit-dev libyaml-cpp-dev \
-        libboost1.81-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev ;;
+        libboost1.81-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev \
+        libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc ;;
     debian/test) echo libgtest-dev libgmock-dev librapidcheck-dev git chromium ;;
     debian/rust) echo rustc-web cargo-web ;;
     debian/format) echo clang-format ;;
     ubuntu/build)  # Ubuntu 24.04: untried
       echo g++ cmake ninja-build pkg-config ccache ca-certificates python3 python3-pip \
         libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libedit-dev libyaml-cpp-dev \
-        libboost-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev ;;
+        libboost-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev \
+        libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc ;;
     ubuntu/test) echo libgtest-dev libgmock-dev librapidcheck-dev git ;;
     ubuntu/rust) echo rustup ;;
     ubuntu/format) echo clang-format ;;

@@ -9,6 +9,12 @@
 
 namespace headrace::server {
 
+class GenerationReply;
+
+/// Answers a request by a reply that `make` makes. Everything is checked in there; what it throws is the answer.
+void begin_generation(Exchange exchange, ServerContext& server, std::string endpoint,
+                      const std::function<std::shared_ptr<GenerationReply>(Exchange& exchange)>& make);
+
 /// Reads a body. Throws Error for what cannot be served.
 using PlanMaker = std::function<openai::AnswerPlan(const openai::Json& body)>;
 

@@ -1,6 +1,6 @@
 #include "server/generation_reply.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
 #include "server/error_reply.h"
 #include "server/generation.h"
@@ -10,33 +10,23 @@ namespace {
 
 constexpr double kDrainSeconds = 5;  // until another server has taken over
 
-std::variant<openai::PendingAnswer, openai::StreamWriter> answer_of(openai::AnswerPlan plan) {
-  if (plan.common.stream) return openai::StreamWriter(std::move(plan));
-  return openai::PendingAnswer(std::move(plan));
-}
-
-RequestShape shape_of(std::string endpoint, const openai::CommonFields& common) {
-  return {.endpoint = std::move(endpoint),
-          .choices = common.sampling.n,
-          .max_tokens = common.sampling.max_tokens,
-          .stream = common.stream,
-          .model = common.model};
-}
+/// Of two limits of time, of which 0 is none.
+double shorter(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 }  // namespace
 
-GenerationReply::GenerationReply(Exchange exchange, ServerContext& server, std::string endpoint,
-                                 openai::AnswerPlan plan)
+GenerationReply::GenerationReply(Exchange exchange, ServerContext& server, RequestShape shape,
+                                 std::vector<Request> requests, std::unique_ptr<AnswerSender> sender)
     : exchange_(std::move(exchange)),
       server_(server),
-      watch_(server.metrics, server.log, server.traces.get(), exchange_, shape_of(std::move(endpoint), plan.common)),
-      requests_(std::move(plan.requests)),
-      answer_(answer_of(std::move(plan))) {
+      watch_(server.metrics, server.log, server.traces.get(), exchange_, std::move(shape)),
+      requests_(std::move(requests)),
+      sender_(std::move(sender)) {
   for (Request& request : requests_) {
     request.tenant = exchange_.caller.tenant;
     request.cache_salt = joined_salt(exchange_.caller.cache_salt, request.cache_salt);
     request.queue_timeout_seconds = server.options.queue_timeout_seconds;
-    request.timeout_seconds = server.options.request_timeout_seconds;
+    request.timeout_seconds = shorter(server.options.request_timeout_seconds, request.timeout_seconds);
   }
 }
 
@@ -135,55 +125,19 @@ void GenerationReply::handle(size_t request, GenerationEvent event) noexcept {
                   Outcome::kAborted);
     }
     cut_ = cut_ || event.finish_reason == FinishReason::kLength;
-    if (std::holds_alternative<openai::StreamWriter>(answer_)) {
-      write(request, std::move(event));
-    } else {
-      add_to_whole(request, std::move(event));
+    if (!sender_->add(request, std::move(event))) {
+      cancel_all();
+      return end(Outcome::kAborted, kClientGone);
     }
+    if (sender_->finished()) end(sender_->calls_tools() ? Outcome::kToolCalls : outcome_of_end(), 200);
   } catch (const std::exception& error) {
     fail(error, Outcome::kError);
   }
 }
 
-void GenerationReply::write(size_t request, GenerationEvent event) {
-  auto& writer = std::get<openai::StreamWriter>(answer_);
-  buffer_.clear();
-  writer.add(request, std::move(event), buffer_);
-  if (!buffer_.empty()) {
-    if (!std::exchange(begun_, true)) {
-      exchange_.responder->begin(timed({.content_type = "text/event-stream; charset=utf-8",
-                                        .headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}}));
-    }
-    if (!exchange_.responder->write(buffer_)) {
-      cancel_all();
-      return end(Outcome::kAborted, kClientGone);
-    }
-  }
-  if (!writer.finished()) return;
-  exchange_.responder->finish();
-  end(writer.calls_tools() ? Outcome::kToolCalls : outcome_of_end(), 200);
-}
-
-void GenerationReply::add_to_whole(size_t request, GenerationEvent event) {
-  auto& pending = std::get<openai::PendingAnswer>(answer_);
-  if (!pending.add(request, std::move(event))) return;
-  exchange_.responder->send(timed({.body = openai::to_text(pending.body().body)}));
-  end(pending.calls_tools() ? Outcome::kToolCalls : outcome_of_end(), 200);
-}
-
 void GenerationReply::fail(const std::exception& error, Outcome outcome) {
   cancel_all();
-  HttpReply reply = error_reply(error);
-  const int status = begun_ ? 200 : reply.status;
-  if (begun_) {
-    buffer_.clear();
-    openai::StreamWriter::append_event(reply.body, buffer_);
-    exchange_.responder->write(buffer_);
-    exchange_.responder->abort();
-  } else {
-    exchange_.responder->send(timed(std::move(reply)));
-  }
-  end(outcome, status);
+  end(outcome, sender_->fail(error));
 }
 
 void GenerationReply::end(Outcome outcome, int status) {
@@ -192,11 +146,5 @@ void GenerationReply::end(Outcome outcome, int status) {
 }
 
 Outcome GenerationReply::outcome_of_end() const { return cut_ ? Outcome::kLength : Outcome::kStop; }
-
-HttpReply GenerationReply::timed(HttpReply reply) const {
-  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - exchange_.request.arrived;
-  reply.headers.push_back({"openai-processing-ms", fmt::format("{:.0f}", taken.count())});
-  return reply;
-}
 
 }  // namespace headrace::server

@@ -2,13 +2,10 @@
 
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "openai/pending_answer.h"
-#include "openai/stream_writer.h"
+#include "server/answer_sender.h"
 #include "server/event_relay.h"
 #include "server/exchange.h"
 #include "server/request_watch.h"
@@ -16,10 +13,12 @@
 
 namespace headrace::server {
 
-/// Makes the answer to one body of the events of its requests, on an I/O thread, and sends it.
+/// Answers one body by the events of its requests, on an I/O thread. A client that goes, or does not read what it is
+/// sent, ends them.
 class GenerationReply final : public EventReceiver, public std::enable_shared_from_this<GenerationReply> {
  public:
-  GenerationReply(Exchange exchange, ServerContext& server, std::string endpoint, openai::AnswerPlan plan);
+  GenerationReply(Exchange exchange, ServerContext& server, RequestShape shape, std::vector<Request> requests,
+                  std::unique_ptr<AnswerSender> sender);
 
   /// Submits all requests. One that is refused is the answer; none of the others goes on.
   void start();
@@ -36,20 +35,15 @@ class GenerationReply final : public EventReceiver, public std::enable_shared_fr
 
   // One thread at a time: the relay's, and before that the one that starts.
   void handle(size_t request, GenerationEvent event) noexcept;
-  void write(size_t request, GenerationEvent event);
-  void add_to_whole(size_t request, GenerationEvent event);
   void fail(const std::exception& error, Outcome outcome);
   void end(Outcome outcome, int status);
   [[nodiscard]] Outcome outcome_of_end() const;
-  [[nodiscard]] HttpReply timed(HttpReply reply) const;
 
   Exchange exchange_;
   ServerContext& server_;
   RequestWatch watch_;
   std::vector<Request> requests_;
-  std::variant<openai::PendingAnswer, openai::StreamWriter> answer_;
-  std::string buffer_;
-  bool begun_ = false;  // the head of a stream was sent
+  std::unique_ptr<AnswerSender> sender_;
   bool ended_ = false;  // nothing is sent any more
   bool cut_ = false;    // a choice came to its length
 

@@ -12,6 +12,7 @@
 #include "server/endpoints/endpoints.h"
 #include "server/fake_responder.h"
 #include "server/generation_reply.h"
+#include "server/openai_sender.h"
 
 namespace headrace::server {
 namespace {
@@ -312,9 +313,10 @@ std::shared_ptr<GenerationReply> reply_to(const std::shared_ptr<FakeResponder>& 
   openai::AnswerPlan plan{.head = {}, .common = {}, .names = {}, .is_chat = false};
   plan.common.stream = streams;
   plan.echoed.resize(prompts);
-  auto reply =
-      std::make_shared<GenerationReply>(Exchange{.request = {}, .responder = client, .request_id = "1", .caller = {}},
-                                        server.context, "/v1/completions", std::move(plan));
+  auto reply = std::make_shared<GenerationReply>(
+      Exchange{.request = {}, .responder = client, .request_id = "1", .caller = {}}, server.context,
+      RequestShape{.endpoint = "/v1/completions", .choices = 1, .stream = streams}, std::vector<Request>(),
+      std::make_unique<OpenAiSender>(client, std::chrono::steady_clock::now(), std::move(plan)));
   reply->start();
   return reply;
 }

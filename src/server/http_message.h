@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,8 @@ struct HttpRequest {
   std::string body;
   std::string peer;  ///< address and port of the client
   std::chrono::steady_clock::time_point arrived;
+  /// When the client gives up; over HTTP it does not say.
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};
 
   /// The first header of this name (lower case); empty where there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const noexcept;

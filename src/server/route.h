@@ -33,7 +33,9 @@ struct Route {
   bool is_page = false;  ///< for browsers, which ask their user for a key
 };
 
-/// All routes; the only place that knows them.
+/// All routes of HTTP; the only place that knows them.
 [[nodiscard]] std::span<const Route> all_routes() noexcept;
+/// All methods of the gRPC service, as routes: "POST" and the method's full name.
+[[nodiscard]] std::span<const Route> grpc_routes() noexcept;
 
 }  // namespace headrace::server

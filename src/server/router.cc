@@ -30,13 +30,20 @@ class HeadedResponder final : public Responder {
   HeadedResponder(std::shared_ptr<Responder> inner, std::vector<Header> headers)
       : inner_(std::move(inner)), headers_(std::move(headers)) {}
 
-  /// The caller's place is taken until the answer is complete and nobody holds this any more.
+  /// The caller's place is taken until the answer is complete, or nobody holds this any more: given back before the
+  /// last of the answer goes out, so that the client's next request finds it free.
   void keep(CallerLimiter::Ticket ticket) { ticket_ = std::move(ticket); }
 
-  void send(HttpReply reply) override { inner_->send(with_headers(std::move(reply))); }
+  void send(HttpReply reply) override {
+    ticket_ = {};
+    inner_->send(with_headers(std::move(reply)));
+  }
   void begin(HttpReply head) override { inner_->begin(with_headers(std::move(head))); }
   bool write(std::string_view bytes) override { return inner_->write(bytes); }
-  void finish() override { inner_->finish(); }
+  void finish() override {
+    ticket_ = {};
+    inner_->finish();
+  }
   void abort() override { inner_->abort(); }
   void on_gone(std::function<void()> callback) override { inner_->on_gone(std::move(callback)); }
   [[nodiscard]] bool has_client() const override { return inner_->has_client(); }
@@ -90,22 +97,6 @@ HttpReply preflight_reply(const Exchange&, ServerContext&) {
           .headers = {{"Access-Control-Allow-Methods", "GET, POST"},
                       {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, X-Request-Id"},
                       {"Access-Control-Max-Age", "600"}}};
-}
-
-struct FoundRoute {
-  const Route* route = nullptr;  // for path and method
-  std::string other_methods;     // that the path takes, where there is no route
-};
-
-FoundRoute find_route(const HttpRequest& request) {
-  const std::string_view method = request.method == "HEAD" ? std::string_view("GET") : request.method;
-  FoundRoute found;
-  for (const Route& route : all_routes()) {
-    if (!path_fits(route.path, request.path)) continue;
-    if (route.method == method) return {.route = &route, .other_methods = {}};
-    found.other_methods += fmt::format("{}{}", found.other_methods.empty() ? "" : ", ", route.method);
-  }
-  return found;
 }
 
 void check_content_type(const HttpRequest& request) {
@@ -222,6 +213,17 @@ const Route& Router::admit(Exchange& exchange) {
   check_content_type(request);
   if (route->needs_model) check_phase(server_.state);
   return *route;
+}
+
+Router::FoundRoute Router::find_route(const HttpRequest& request) const {
+  const std::string_view method = request.method == "HEAD" ? std::string_view("GET") : request.method;
+  FoundRoute found;
+  for (const Route& route : routes_) {
+    if (!path_fits(route.path, request.path)) continue;
+    if (route.method == method) return {.route = &route, .other_methods = {}};
+    found.other_methods += fmt::format("{}{}", found.other_methods.empty() ? "" : ", ", route.method);
+  }
+  return found;
 }
 
 CallerLimiter::Ticket Router::take_place(const Caller& caller) {

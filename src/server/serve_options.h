@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@ namespace headrace::server {
 /// What an operator sets; the rows are in apps/serve_flags.cc.
 struct ServeOptions {
   HttpOptions http = {};
+  std::optional<uint16_t> grpc_port = {};            ///< of the gRPC service, at the same address; 0: any that is free
+  std::function<void()> terminate = {};              ///< ends the server as SIGTERM does; empty: no client may
   std::vector<std::string> served_model_names = {};  ///< the first one is shown in answers; empty: the model's own
   std::string version = {};                          ///< of this program
   std::string numerics = {};                         ///< of the model, for the fingerprint

@@ -21,6 +21,12 @@ HttpOptions http_options(const ServeOptions& options) {
   return http;
 }
 
+HttpHandler handler_of(Router& router) {
+  return [&router](HttpRequest&& request, std::shared_ptr<Responder> responder) {
+    router.handle(std::move(request), std::move(responder));
+  };
+}
+
 }  // namespace
 
 Server::Server(ServeOptions options)
@@ -29,18 +35,27 @@ Server::Server(ServeOptions options)
                           .connections =
                               [this] {
                                 return ConnectionFigures{.connections = http_->connections(),
-                                                         .open_requests = http_->open_requests()};
+                                                         .open_requests = open_requests()};
                               }}),
       router_(context_),
-      http_(std::make_unique<HttpServer>(http_options(options_),
-                                         [this](HttpRequest&& request, std::shared_ptr<Responder> responder) {
-                                           router_.handle(std::move(request), std::move(responder));
-                                         })) {}
+      grpc_router_(context_, grpc_routes()),
+      http_(std::make_unique<HttpServer>(http_options(options_), handler_of(router_))) {
+  if (!options_.grpc_port) return;
+  HttpOptions grpc = options_.http;
+  grpc.port = *options_.grpc_port;
+  grpc_ = std::make_unique<GrpcServer>(grpc, handler_of(grpc_router_));
+}
 
 Server::~Server() {
-  http_->join();  // clients go, so their requests are cancelled; nobody uses the model any more
+  // Clients go, so their requests are cancelled, and nobody uses the model any more.
+  grpc_.reset();
+  http_->join();
   context_.readers.stop();
   context_.state.drop_model();  // the engine's thread ends: nothing is relayed any more
+}
+
+int64_t Server::open_requests() const noexcept {
+  return http_->open_requests() + (grpc_ ? grpc_->open_calls() : int64_t{0});
 }
 
 bool Server::drain(const std::function<bool()>& hurry) {
@@ -49,7 +64,7 @@ bool Server::drain(const std::function<bool()>& hurry) {
   http_->begin_drain();
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(options_.drain_timeout_seconds));
-  while (http_->open_requests() > 0) {
+  while (open_requests() > 0) {
     if (Clock::now() >= end || hurry()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-TEXT_SUFFIXES = {".cc", ".h", ".c", ".rs", ".py", ".md", ".cmake", ".txt", ".toml", ".json", ".svg", ".sh", ""}
+TEXT_SUFFIXES = {".cc", ".h", ".c", ".rs", ".py", ".md", ".cmake", ".txt", ".toml", ".json", ".svg", ".sh", ".proto", ".pyi", ""}
 # Flags of other programs that the documentation shows.
 FOREIGN_FLAGS = {"--gtest_filter", "--preset", "--target", "--build", "--parallel"}
 # Split in two so that this file does not hold what it looks for.
@@ -24,7 +24,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 def room_order(root):
     text = (root / "CMakeLists.txt").read_text()
-    rooms = re.findall(r"^hr_room\((\w+)", text, re.MULTILINE)
+    rooms = re.findall(r"^ *hr_room\((\w+)", text, re.MULTILINE)
     if not rooms:
         sys.exit("CMakeLists.txt: no hr_room lines")
     return {room: place for place, room in enumerate(rooms)}
@@ -61,7 +61,7 @@ def check_includes(root, faults):
 
 
 def text_files(root):
-    for folder in (".ci", "apps", "bench", "cmake", "docs", "examples", "include", "rust", "scripts", "src", "tests"):
+    for folder in (".ci", "apps", "bench", "cmake", "docs", "examples", "include", "proto", "python", "rust", "scripts", "src", "tests"):
         for path in sorted((root / folder).rglob("*")):
             inside = path.relative_to(root)
             if "target" in inside.parts or inside.parts[:2] == ("tests", "data"):

@@ -3,7 +3,6 @@
 #include "openai/system_messages.h"
 #include "server/endpoints/endpoints.h"
 #include "server/generation.h"
-#include "text/chat_renderer.h"
 
 namespace headrace::server {
 namespace {
@@ -28,12 +27,8 @@ openai::AnswerPlan plan_chat(const openai::Json& body, const openai::AnswerHead&
   const std::string& own = chat.conversation.chat_template;
   const openai::MessageFormat format = openai::find_message_format(
       own.empty() ? model.chat_template() : own, server.options.tool_call_parser, server.options.reasoning_parser);
-  try {
-    return openai::plan_answer(head, chat, model, format);
-  } catch (const TemplateError&) {
-    if (!server.options.merge_system_messages || !openai::merge_system_messages(chat.conversation)) throw;
-    return openai::plan_answer(head, chat, model, format);
-  }
+  return openai::with_merged_system_messages(chat.conversation, server.options.merge_system_messages,
+                                             [&] { return openai::plan_answer(head, chat, model, format); });
 }
 
 }  // namespace
