@@ -13,8 +13,8 @@ OPTIONS = {
            "include-stop-str-in-output allowed-token-ids json-schema json-object regex choice grammar structural-tag "
            "isa numerics kv-cache-dtype threads max-model-len "
            "kv-cache-memory-bytes enable-prefix-caching max-num-seqs max-num-batched-tokens help",
-    "serve": "host port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file allowed-origins "
-             "trust-request-chat-template max-queued-requests max-queued-tokens queue-timeout request-timeout "
+    "serve": "host port grpc-port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file allowed-origins "
+             "allow-terminate trust-request-chat-template max-queued-requests max-queued-tokens queue-timeout request-timeout "
              "drain-timeout max-body-bytes max-connections max-choices chat-template merge-system-messages "
              "tool-call-parser reasoning-parser metrics-compat log-format log-requests otlp-traces-endpoint isa numerics "
              "kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching max-num-seqs "
