@@ -169,23 +169,37 @@ Json prompt_logprobs_json(std::span<const TokenLogprobs> tokens, const TokenName
   return list;
 }
 
+namespace {
+
+Json function_json(const ToolCallDelta& call) { return {{"name", call.name}, {"arguments", call.arguments}}; }
+
+Json tool_calls_json(std::span<const ToolCallDelta> calls) {
+  Json list = Json::array();
+  for (const ToolCallDelta& call : calls) {
+    list.push_back({{"id", call.id}, {"type", "function"}, {"function", function_json(call)}});
+  }
+  return list;
+}
+
+}  // namespace
+
 Json chat_choice_json(size_t index, const Choice& choice, const AssistantMessage& message, bool logprobs,
                       const TokenNames& names) {
   Json said = {{"role", "assistant"}, {"content", message.content}, {"refusal", nullptr}};
   if (!message.reasoning.empty()) said["reasoning_content"] = message.reasoning;
   if (!message.tool_calls.empty()) {
     if (message.content.empty()) said["content"] = nullptr;
-    Json calls = Json::array();
-    for (const ToolCallDelta& call : message.tool_calls) {
-      calls.push_back(
-          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+    if (message.old_form) {
+      said["function_call"] = function_json(message.tool_calls.front());
+    } else {
+      said["tool_calls"] = tool_calls_json(message.tool_calls);
     }
-    said["tool_calls"] = std::move(calls);
   }
+  const bool is_old_call = message.old_form && message.finish_reason == kToolCalls;
   return {{"index", index},
           {"message", std::move(said)},
           {"logprobs", logprobs ? chat_logprobs_json(choice.logprobs, names) : Json()},
-          {"finish_reason", std::string(message.finish_reason)},
+          {"finish_reason", std::string(is_old_call ? kFunctionCall : message.finish_reason)},
           {"stop_reason", stop_reason_json(choice.stop_cause)}};
 }
 

@@ -12,6 +12,8 @@ namespace headrace::openai {
 
 /// The finish_reason of a choice that calls tools.
 inline constexpr std::string_view kToolCalls = "tool_calls";
+/// The same, where tools were given as `functions`.
+inline constexpr std::string_view kFunctionCall = "function_call";
 
 /// Makes the assistant's message out of the events of one choice, piece by piece.
 class MessageStream {
@@ -33,9 +35,10 @@ class MessageStream {
 
 /// A whole message.
 struct AssistantMessage {
-  std::string content;
-  std::string reasoning;
-  std::vector<ToolCallDelta> tool_calls;  ///< whole ones
+  std::string content = {};
+  std::string reasoning = {};
+  std::vector<ToolCallDelta> tool_calls = {};  ///< whole ones
+  bool old_form = false;                       ///< the first of them is shown, as `function_call`
   std::string_view finish_reason = "stop";
 
   void add(MessageDelta delta);

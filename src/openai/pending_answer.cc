@@ -7,7 +7,7 @@ namespace headrace::openai {
 PendingAnswer::PendingAnswer(AnswerPlan plan) : plan_(std::move(plan)), answers_(plan_.echoed.size()) {
   if (!plan_.is_chat) return;
   for (int32_t i = 0; i < plan_.common.sampling.n; ++i) streams_.emplace_back(plan_.parser);
-  messages_.resize(streams_.size());
+  messages_.resize(streams_.size(), {.old_form = plan_.old_calls});
 }
 
 bool PendingAnswer::add(size_t index, GenerationEvent event) {

@@ -48,6 +48,7 @@ AnswerPlan plan_answer(AnswerHead head, const ChatRequest& chat, const Model& mo
   plan.requests.push_back(request_of(model.tokenize(chat.conversation), chat.common, model));
   plan.requests.back().continues_text = chat.conversation.continue_final_message;
   plan.parser = apply_message_format(format, chat, model, plan.requests.back());
+  plan.old_calls = chat.tools.old_form;
   keep_prompts(plan);
   return plan;
 }

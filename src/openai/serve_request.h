@@ -14,6 +14,7 @@ struct AnswerPlan {
   TokenNames names;
   bool is_chat = true;
   MessageParserFactory parser = {};  ///< of chats
+  bool old_calls = false;            ///< tools were given as `functions`, and are called in that form
   std::vector<Request> requests = {};
   std::vector<EchoedPrompt> echoed = {};                 ///< by request, always
   std::vector<std::vector<int32_t>> prompt_tokens = {};  ///< by request, with return_token_ids

@@ -133,7 +133,7 @@ void StreamWriter::add_chat(size_t request, size_t index, GenerationEvent& event
     calls_tools_ = calls_tools_ || reason == kToolCalls;
     begin_chunk(index, out);
     out += ",\"delta\":{}";
-    end_chunk({.finish_reason = reason}, event, out);
+    end_chunk({.finish_reason = reason == kToolCalls && plan_.old_calls ? kFunctionCall : reason}, event, out);
   }
 }
 
@@ -162,7 +162,16 @@ void StreamWriter::write_delta(size_t index, const MessageDelta& delta, const Ge
   };
   write_text("reasoning_content", delta.reasoning);
   write_text("content", delta.content);
-  for (const ToolCallDelta& call : delta.tool_calls) write([&] { write_tool_call(call, out); });
+  for (const ToolCallDelta& call : delta.tool_calls) {
+    if (!plan_.old_calls) {
+      write([&] { write_tool_call(call, out); });
+    } else if (call.index == 0) {  // the older form knows of one call only
+      write([&] {
+        out += "\"function_call\":";
+        write_function(call, out);
+      });
+    }
+  }
   if (with_tokens) write([] {});
 }
 
@@ -174,7 +183,13 @@ void StreamWriter::write_tool_call(const ToolCallDelta& call, std::string& out) 
     append_json_text(out, call.id);
     out += "\",\"type\":\"function\"";
   }
-  out += ",\"function\":{";
+  out += ",\"function\":";
+  write_function(call, out);
+  out += "}]";
+}
+
+void StreamWriter::write_function(const ToolCallDelta& call, std::string& out) {
+  out += '{';
   if (!call.name.empty()) {
     out += "\"name\":\"";
     append_json_text(out, call.name);
@@ -182,7 +197,7 @@ void StreamWriter::write_tool_call(const ToolCallDelta& call, std::string& out) 
   }
   out += "\"arguments\":\"";
   append_json_text(out, call.arguments);
-  out += "\"}}]";
+  out += "\"}";
 }
 
 // ---- text completions

@@ -49,6 +49,8 @@ class StreamWriter {
   /// A chunk for each part of the message that `delta` adds to; tokens stand with the first one.
   void write_delta(size_t index, const MessageDelta& delta, const GenerationEvent& event, std::string& out) const;
   void write_tool_call(const ToolCallDelta& call, std::string& out) const;
+  /// {"name": (in the first part), "arguments": }
+  static void write_function(const ToolCallDelta& call, std::string& out);
   void add_text(size_t request, size_t index, GenerationEvent& event, std::string& out);
   void begin_chunk(size_t index, std::string& out) const;
   void end_chunk(const ChunkEnd& end, const GenerationEvent& event, std::string& out) const;

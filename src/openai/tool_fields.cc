@@ -91,7 +91,7 @@ void choose_named(const Fields& holder, ToolFields& fields) {
 }
 
 void read_choice(const Fields& body, ToolFields& fields) {
-  const bool is_old = body.has("functions");
+  const bool is_old = fields.old_form;
   const char* const name = is_old ? "function_call" : "tool_choice";
   const Json* choice = body.find(name);
   fields.choice = fields.tools.empty() ? ToolFields::Choice::kNone : ToolFields::Choice::kAuto;
@@ -121,8 +121,9 @@ void read_choice(const Fields& body, ToolFields& fields) {
 ToolFields read_tools(const Fields& body) {
   ToolFields fields;
   const Json list = read_lists(body, fields);
+  fields.old_form = body.has("functions");
   // The older fields know of one call only.
-  fields.parallel = body.boolean("parallel_tool_calls").value_or(true) && !body.has("functions");
+  fields.parallel = body.boolean("parallel_tool_calls").value_or(true) && !fields.old_form;
   read_choice(body, fields);
   if (fields.choice == ToolFields::Choice::kNone) {
     fields.tools.clear();

@@ -22,6 +22,7 @@ struct ToolFields {
   };
   Choice choice = Choice::kNone;
   bool parallel = true;     ///< more than one call in an answer
+  bool old_form = false;    ///< asked with `functions`: the answer has a `function_call`
   std::vector<Tool> tools;  ///< that may be called: of a named one, that one
   std::string text;         ///< JSON for the chat template; empty: the model sees none
 };

@@ -152,6 +152,22 @@ class AnswersTest(ServerTest):
             "messages": [{"role": "user", "content": "Book."}], "tools": [TOOL], "tool_choice": "required", "max_tokens": 5})
         self.assertEqual(cut.json()["choices"][0]["finish_reason"], "length")
 
+    def test_C11_the_older_form(self):
+        """Asked with functions, it answers with a function_call, whole and in pieces alike."""
+        body = {"messages": [{"role": "user", "content": "Book a room."}], "functions": [TOOL["function"]],
+                "function_call": {"name": "book"}, "temperature": 0, "max_tokens": 200}
+        choice = self.server.post("/v1/chat/completions", body).json()["choices"][0]
+        self.assertEqual(choice["finish_reason"], "function_call")
+        self.assertNotIn("tool_calls", choice["message"])
+        call = choice["message"]["function_call"]
+        self.assertEqual(call["name"], "book")
+        self.assertEqual(sorted(json.loads(call["arguments"])), ["city", "nights"])
+        events = list(self.server.stream("/v1/chat/completions", body))[:-1]
+        parts = [part for event in events if (part := event["choices"][0]["delta"].get("function_call"))]
+        self.assertEqual("".join(part.get("name", "") for part in parts), "book")
+        self.assertEqual("".join(part["arguments"] for part in parts), call["arguments"])
+        self.assertEqual(events[-1]["choices"][0]["finish_reason"], "function_call")
+
     def test_C12_bounded_whitespace(self):
         finished = 0
         for seed in range(SEEDS):
