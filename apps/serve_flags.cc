@@ -5,6 +5,8 @@
 namespace headrace {
 namespace {
 
+constexpr double kMostSeconds = 1e9;  // 30 years: a clock can count further
+
 std::vector<Option> address_flags(ServeSettings& s) {
   server::HttpOptions& http = s.serve.http;
   return {
@@ -83,17 +85,17 @@ std::vector<Option> limit_flags(ServeSettings& s) {
        .help = "tokens of their prompts"},
       {.name = "queue-timeout",
        .target = &serve.queue_timeout_seconds,
-       .range = {.min = 0},
+       .range = {.min = 0, .max = kMostSeconds},
        .value_name = "SECONDS",
        .help = "a request that has not begun by then gets 504; 0: it waits"},
       {.name = "request-timeout",
        .target = &serve.request_timeout_seconds,
-       .range = {.min = 0},
+       .range = {.min = 0, .max = kMostSeconds},
        .value_name = "SECONDS",
        .help = "a request that is not finished by then gets 504; 0: no limit"},
       {.name = "drain-timeout",
        .target = &serve.drain_timeout_seconds,
-       .range = {.min = 0},
+       .range = {.min = 0, .max = kMostSeconds},
        .value_name = "SECONDS",
        .help = "after SIGTERM, how long running requests may go on"},
       {.name = "max-body-bytes",

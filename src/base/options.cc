@@ -72,6 +72,14 @@ T require_number(const Option& option, std::string_view text, std::string_view s
   return *value;
 }
 
+/// `--api-key-file "$KEYS"` with a variable that is not set must not open the door.
+void require_something(const Option& option, std::string_view text, std::string_view shown_as) {
+  static constexpr std::string_view kNamesOfThings[] = {"FILE", "FOLDER", "ADDRESS", "URL", "ORIGIN", "NAME"};
+  if (!text.empty() || std::ranges::find(kNamesOfThings, option.value_name) == std::end(kNamesOfThings)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              cat(shown_as, ": found an empty text, expected ", option.value_name, "; or leave the option out"));
+}
+
 std::string require_text(const Option& option, std::string_view text, std::string_view shown_as) {
   if (!is_choice(option, text)) refuse(option, text, shown_as);
   return std::string(text);
@@ -101,9 +109,11 @@ void set_option(const Option& option, std::string_view text, std::string_view sh
           if (text != "true" && text != "false") refuse(option, text, shown_as);
           *target = text == "true";
         } else if constexpr (std::is_same_v<T, std::string>) {
+          require_something(option, text, shown_as);
           *target = require_text(option, text, shown_as);
         } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
           if (option.choices.empty()) {
+            require_something(option, text, shown_as);
             target->emplace_back(text);
             return;
           }

@@ -147,6 +147,11 @@ class OperationTest(unittest.TestCase):
         self.assertIn("/nowhere.pem", fails(CHAT_MODEL, "--port", "0", "--ssl-certfile", "/nowhere.pem",
                                             "--ssl-keyfile", "/nowhere.pem"))
         self.assertIn("--prot", fails(CHAT_MODEL, "--prot", "1"))
+        # As from a variable that is not set: no key would be asked for, every address listened on.
+        for flag in ("--api-key-file", "--host", "--ssl-certfile", "--served-model-name", "--allowed-origins"):
+            self.assertIn(f"{flag}: found an empty text", fails(CHAT_MODEL, flag, ""))
+        for flag in ("--queue-timeout", "--request-timeout", "--drain-timeout"):
+            self.assertIn(f"{flag}: '1e300' is not", fails(CHAT_MODEL, flag, "1e300"))
 
     def test_dry_run(self):
         import subprocess
