@@ -8,6 +8,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "answer a prompt, or chat", command_run},
     {"serve", "serve a model to many clients, by the OpenAI API", command_serve},
+    {"worker", "hold part of a model for a server on another machine", command_worker},
     {"batch", "answer a file of requests in OpenAI's batch format", command_batch},
     {"inspect", "say what a model is and how it would run here", command_inspect},
     {"bench", "measure prompt and generation speed", command_bench},

@@ -10,6 +10,7 @@ namespace headrace {
 /// Everything that goes wrong is thrown as Error and ends in exit code 1.
 int command_run(std::span<const std::string> arguments);
 int command_serve(std::span<const std::string> arguments);
+int command_worker(std::span<const std::string> arguments);
 int command_batch(std::span<const std::string> arguments);
 int command_inspect(std::span<const std::string> arguments);
 int command_bench(std::span<const std::string> arguments);

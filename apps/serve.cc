@@ -1,14 +1,14 @@
 // headrace serve: the OpenAI API over HTTP, and the gRPC service.
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <future>
 
 #include "apps/commands.h"
+#include "apps/end_signals.h"
 #include "apps/load_flags.h"
 #include "apps/serve_flags.h"
 #include "apps/step_faults.h"
@@ -19,25 +19,6 @@ namespace headrace {
 namespace {
 
 using server::Server;
-
-/// SIGTERM and SIGINT, kept from all threads made while it lives and waited for by one.
-class EndSignals {
- public:
-  EndSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  }
-  /// Whether one comes within this time.
-  [[nodiscard]] bool wait(std::chrono::milliseconds limit) const {
-    const timespec time{.tv_sec = limit.count() / 1000, .tv_nsec = limit.count() % 1000 * 1'000'000};
-    return sigtimedwait(&signals_, nullptr, &time) > 0;
-  }
-
- private:
-  sigset_t signals_;
-};
 
 std::string figures_text(const Model& model) {
   return fmt::format("{}: sequences of up to {} tokens, KV cache for {} tokens", model.name(), model.max_model_len(),
@@ -96,6 +77,8 @@ int command_serve(std::span<const std::string> arguments) {
   if (s.allow_terminate) s.serve.terminate = [] { kill(getpid(), SIGTERM); };
   s.serve.version = HR_VERSION;
   s.serve.numerics = s.load.numerics;
+  s.load.cluster = s.cluster.parsed();
+  if (!s.load.cluster.workers.empty()) setenv("HEADRACE_LOG", "info", 0);  // how machines are joined
 
   const auto begin = std::chrono::steady_clock::now();
   const EndSignals signals;

@@ -163,19 +163,21 @@ std::vector<Option> watching_flags(server::ServeOptions& serve) {
 }  // namespace
 
 CommandLine serve_command_line(ServeSettings& s) {
-  return CommandLine("headrace serve",
-                     "Serves a model to any number of clients, by the OpenAI API. SIGTERM and Ctrl-C end it once what "
-                     "runs is answered; a second one ends it at once.",
-                     {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
-                     {{"Address", address_flags(s)},
-                      {"Access", access_flags(s)},
-                      {"Limits", limit_flags(s)},
-                      {"Chat", chat_flags(s)},
-                      {"Watching", watching_flags(s.serve)},
-                      {"Loading", load_flags(s.load)},
-                      {"Serving", serving_flags(s.load)}},
-                     "Endpoints: /v1/chat/completions, /v1/completions, /v1/models, /tokenize, /detokenize, /metrics, "
-                     "/version, /livez, /readyz, /health, /ping.");
+  return CommandLine(
+      "headrace serve",
+      "Serves a model to any number of clients, by the OpenAI API. SIGTERM and Ctrl-C end it once what "
+      "runs is answered; a second one ends it at once.",
+      {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
+      {{"Address", address_flags(s)},
+       {"Access", access_flags(s)},
+       {"Limits", limit_flags(s)},
+       {"Chat", chat_flags(s)},
+       {"Watching", watching_flags(s.serve)},
+       {"Several machines", s.cluster.rows()},
+       {"Loading", load_flags(s.load)},
+       {"Serving", serving_flags(s.load)}},
+      "Endpoints: /v1/chat/completions, /v1/completions, /v1/models, /v1/cluster, /tokenize, /detokenize, /metrics, "
+      "/version, /livez, /readyz, /health, /ping.");
 }
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cluster_flags.h"
 #include "base/options_command_line.h"
 #include "headrace/headrace.h"
 #include "server/serve_options.h"
@@ -12,6 +13,7 @@ namespace headrace {
 struct ServeSettings {
   std::string model;
   LoadOptions load;
+  ClusterFlags cluster;
   server::ServeOptions serve;
   int32_t port = 8000;
   int32_t grpc_port = -1;  ///< -1: no gRPC

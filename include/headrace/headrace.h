@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "headrace/cluster.h"
 #include "headrace/conversation.h"
 #include "headrace/error.h"
 #include "headrace/generation.h"
@@ -28,6 +29,7 @@ struct LoadOptions {
   int32_t max_queued_requests = 4096;   ///< that wait to begin; more are refused
   int64_t max_queued_tokens = int64_t{1} << 24;  ///< of the prompts that wait to begin
   std::string chat_template = {};                ///< text of a template to use in place of the model's
+  ClusterOptions cluster = {};                   ///< machines beside this one
   std::function<void(double)> on_progress = {};  ///< share of the weights that is packed, 0 to 1
   /// For tests: asked on the model's thread before each step, numbered from 1; true: the step fails, as if the machine
   /// had. It may take its time, which makes the step slow, and must not throw.
@@ -118,6 +120,8 @@ class Model {
   [[nodiscard]] int64_t kv_cache_tokens() const noexcept;
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] ModelFigures figures() const;
+  /// Without nodes where the model is all on this machine.
+  [[nodiscard]] ClusterFigures cluster_figures() const;
   /// The sampling that the model's authors advise (generation_config.json); greedy where they say nothing.
   [[nodiscard]] const SamplingParams& default_params() const noexcept;
 

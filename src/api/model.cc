@@ -8,6 +8,7 @@
 #include "api/event_queue.h"
 #include "api/model_text.h"
 #include "api/request_reader.h"
+#include "cluster/cluster.h"
 #include "engine/generator.h"
 #include "engine/tuning_file.h"
 #include "headrace/headrace.h"
@@ -93,12 +94,14 @@ class Model::Impl {
         defaults_(default_sampling(files)),
         chat_template_(chat_template_of(files, options)),
         chat_(chat_prompt(options.chat_template.empty() ? name_ : "chat template")),
-        engine_(files, serving_config(options), options.on_progress),
+        engine_(files, engine_config_for(options), options.on_progress),
         // A matrix may have more rows than there are tokens; those past the end are padding.
         vocab_size_(std::min(engine_.spec().vocab_size, tokenizer_.vocab_size())),
         reader_(name_, tokenizer_, vocab_size_, end_tokens_, chat_ ? &*chat_ : nullptr),
         generator_(engine_, tokenizer_, end_tokens_, vocab_size_,
-                   {.max_requests = options.max_queued_requests, .max_tokens = options.max_queued_tokens}) {}
+                   {.max_requests = options.max_queued_requests,
+                    .max_tokens = options.max_queued_tokens,
+                    .rejoin_seconds = options.cluster.rejoin_timeout_seconds}) {}
 
   RequestId submit(Request request, EventSink sink) {
     return generator_.submit(reader_.read(std::move(request)), std::move(sink));
@@ -147,8 +150,25 @@ class Model::Impl {
   [[nodiscard]] const std::string& chat_template() const noexcept { return chat_template_; }
   [[nodiscard]] const SamplingParams& default_params() const noexcept { return defaults_; }
   [[nodiscard]] ModelFigures figures() const;
+  [[nodiscard]] ClusterFigures cluster_figures() const {
+    if (cluster_ == nullptr) return {};
+    ClusterFigures figures = cluster_->figures();
+    figures.steps_in_flight_limit = generator_.figures().scheduler.in_flight_limit;
+    return figures;
+  }
 
  private:
+  /// With workers, an engine whose stages are spread over them.
+  [[nodiscard]] EngineConfig engine_config_for(const LoadOptions& options) {
+    EngineConfig config = serving_config(options);
+    if (!options.cluster.workers.empty()) {
+      config.assemble = [this, &options](const StageSite& site) {
+        return cluster::assemble_cluster(site, options.cluster,
+                                         [this](const cluster::Cluster& made) { cluster_ = &made; });
+      };
+    }
+    return config;
+  }
   /// How often a caller that waits for text is called at least.
   static constexpr std::chrono::milliseconds kSinkInterval{50};
 
@@ -168,6 +188,7 @@ class Model::Impl {
   SamplingParams defaults_;
   std::string chat_template_;
   std::optional<ChatPrompt> chat_;
+  const cluster::Cluster* cluster_ = nullptr;  ///< the engine's executor, where there are workers
   Engine engine_;
   int32_t vocab_size_;
   RequestReader reader_;
@@ -258,6 +279,7 @@ int32_t Model::max_model_len() const noexcept { return impl_->engine().max_model
 int64_t Model::kv_cache_tokens() const noexcept { return impl_->engine().kv_tokens(); }
 const std::string& Model::name() const noexcept { return impl_->name(); }
 ModelFigures Model::figures() const { return impl_->figures(); }
+ClusterFigures Model::cluster_figures() const { return impl_->cluster_figures(); }
 const SamplingParams& Model::default_params() const noexcept { return impl_->default_params(); }
 
 }  // namespace headrace

@@ -5,8 +5,8 @@
 
 namespace headrace::cluster {
 
-NodeMachine::NodeMachine(Isa isa, int threads)
-    : isa_(isa), pool_(threads), backend_(make_cpu_backend(pool_, isa, {})) {}
+NodeMachine::NodeMachine(Isa isa, int threads, const CpuTuning& tuning)
+    : isa_(isa), pool_(threads), backend_(make_cpu_backend(pool_, isa, tuning)) {}
 
 void NodeMachine::open(ModelFiles files, std::string model_hash, const ComputeRules& rules) {
   if (model_ && model_->hash == model_hash && model_->rules == rules) {
@@ -39,7 +39,10 @@ int64_t NodeMachine::load(const StageUnits& units, const LoadProgress& progress)
 }
 
 std::unique_ptr<Stage> NodeMachine::make_stage(const StageRules& rules) {
-  if (stage_ && stage_rules_ == rules) return std::move(stage_);
+  if (stage_ && stage_rules_ == rules) {
+    stage_->reset();
+    return std::move(stage_);
+  }
   if (stage_) weights_.emplace(stage_->take_weights());
   stage_.reset();
   HR_CHECK(weights_.has_value(), "weights are loaded before a stage is made");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backend/backend.h"
+#include "backend/cpu/tuning.h"
 #include "base/compute_pool.h"
 #include "base/isa.h"
 #include "cluster/node_costs.h"
@@ -33,7 +34,7 @@ struct StageRules {
 /// same is asked for. Threading: one thread.
 class NodeMachine {
  public:
-  NodeMachine(Isa isa, int threads);
+  NodeMachine(Isa isa, int threads, const CpuTuning& tuning);
 
   [[nodiscard]] Isa isa() const noexcept { return isa_; }
   [[nodiscard]] int threads() const noexcept { return pool_.threads(); }

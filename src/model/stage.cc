@@ -27,15 +27,6 @@ std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageUnits& 
   return layers;
 }
 
-PlanLimits plan_limits(const ArchSpec& spec, const StageConfig& config) {
-  return {.num_groups = static_cast<int32_t>(spec.cache_groups.size()),
-          .group_blocks = config.group_blocks,
-          .block_tokens = kBlockTokens,
-          .vocab_size = spec.vocab_size,
-          .max_tokens = config.max_tokens,
-          .max_seq_len = config.max_seq_len};
-}
-
 void name_outputs(const StepPlan& plan, StepResult& result) {
   result.epoch = plan.epoch;
   result.step_id = plan.step_id;
@@ -66,6 +57,15 @@ Stage::Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const
     logits_ = DeviceBuffer(backend, std::min<int64_t>(kLogitRows, config.max_tokens) * spec.vocab_size *
                                         static_cast<int64_t>(sizeof(float)));
   }
+}
+
+PlanLimits Stage::plan_limits(const ArchSpec& spec, const StageConfig& config) {
+  return {.num_groups = static_cast<int32_t>(spec.cache_groups.size()),
+          .group_blocks = config.group_blocks,
+          .block_tokens = kBlockTokens,
+          .vocab_size = spec.vocab_size,
+          .max_tokens = config.max_tokens,
+          .max_seq_len = config.max_seq_len};
 }
 
 bool Stage::output_alone() const noexcept {
@@ -143,6 +143,7 @@ Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> a
 
 void Stage::resize_cache(int32_t group, int32_t num_blocks) {
   tables_.set_group_blocks(group, num_blocks);
+  config_.group_blocks[static_cast<size_t>(group)] = num_blocks;
   slabs_.resize(group, num_blocks);
 }
 

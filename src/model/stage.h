@@ -39,6 +39,9 @@ class Stage {
   /// the new end is given back; no table may still have one of these where it is read.
   void resize_cache(int32_t group, int32_t num_blocks);
 
+  /// As if it were new: no tables, and plans of any epoch.
+  void reset() { tables_ = BlockTables(plan_limits(spec_, config_)); }
+
   /// Of the layers of this stage; for BlockIo.
   [[nodiscard]] const KvSlabs& slabs() const noexcept { return slabs_; }
   [[nodiscard]] const StageWeights& weights() const noexcept { return weights_; }
@@ -47,6 +50,7 @@ class Stage {
   [[nodiscard]] int64_t kv_bytes() const noexcept { return slabs_.bytes(); }
 
  private:
+  [[nodiscard]] static PlanLimits plan_limits(const ArchSpec& spec, const StageConfig& config);
   [[nodiscard]] bool output_alone() const noexcept;
   /// Logits of `rows` residual rows at `x` in device memory, appended to the result.
   void project(const float* x, int64_t rows, StepResult& result);

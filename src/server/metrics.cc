@@ -175,6 +175,7 @@ std::string Metrics::text(const ServerState& state, const std::string& model_nam
   Scrape scrape{.phase = state.phase(), .load_progress = state.load_progress(), .connections = connections};
   if (const Model* const model = state.model()) {
     scrape.model = model->figures();
+    scrape.cluster = model->cluster_figures();
     scrape.has_model = true;
     scrape.max_model_len = model->max_model_len();
     scrape.kv_cache_tokens = model->kv_cache_tokens();

@@ -75,6 +75,16 @@ double taken_requests(const Scrape& s) {
   return sum;
 }
 
+/// A series for each machine of a cluster; none where the model is on one.
+template <auto kField>
+std::vector<MetricSeries> by_node(const Scrape& s) {
+  std::vector<MetricSeries> series;
+  for (const ClusterNode& node : s.cluster.nodes) {
+    series.push_back({{{"node", node.name}}, static_cast<double>(node.*kField)});
+  }
+  return series;
+}
+
 const MetricRow kRows[] = {
     {"headrace_requests_running", kGauge, "Requests that are being computed.",
      [](const Scrape& s) { return number(s.model.running_requests); }},
@@ -155,6 +165,34 @@ const MetricRow kRows[] = {
      [](const Scrape& s) { return ratio(number(s.model.completion_tokens), number(s.model.steps)); }},
     {"headrace_cost_model_error_ratio", kGauge, "Moving mean of |predicted - measured| / measured time of a step.",
      [](const Scrape& s) { return s.model.cost_model_error; }},
+
+    {"headrace_steps_in_flight", kGauge, "Steps that are computed at once over the machines of a cluster.",
+     [](const Scrape& s) { return number(s.cluster.steps_in_flight); }},
+    {"headrace_pipeline_tokens_total", kCounter, "Tokens that went from machine to machine.",
+     [](const Scrape& s) { return number(s.cluster.tokens); }},
+    {"headrace_node_losses_total", kCounter, "Times that a machine of the cluster was lost.",
+     [](const Scrape& s) { return number(s.cluster.losses); }},
+    {"headrace_node_up", kGauge, "1 for a machine of the cluster that answers, 0 for one that does not.",
+     by_node<&ClusterNode::up>},
+    {"headrace_node_layers", kGauge, "Layers that a machine holds.", by_node<&ClusterNode::num_layers>},
+    {"headrace_node_busy_seconds_total", kCounter, "CPU time inside operators, of the thread that leads them.",
+     by_node<&ClusterNode::busy_seconds>},
+    {"headrace_node_compute_seconds_total", kCounter, "Time that a machine has computed steps.",
+     by_node<&ClusterNode::compute_seconds>},
+    {"headrace_node_serialise_seconds_total", kCounter, "Time between activations and the bytes of frames.",
+     by_node<&ClusterNode::serialise_seconds>},
+    {"headrace_node_wire_seconds_total", kCounter, "Time that activations took to be sent on.",
+     by_node<&ClusterNode::wire_seconds>},
+    {"headrace_node_wait_seconds_total", kCounter, "Time that a machine waited for activations, the plan being there.",
+     by_node<&ClusterNode::wait_seconds>},
+    {"headrace_node_sent_bytes_total", kCounter, "Bytes from the head to a machine; the head's own: activations.",
+     by_node<&ClusterNode::bytes_sent>},
+    {"headrace_node_received_bytes_total", kCounter, "Bytes from a machine to the head.",
+     by_node<&ClusterNode::bytes_received>},
+    {"headrace_node_round_trip_seconds", kGauge, "Of heartbeats between head and machine, lately.",
+     by_node<&ClusterNode::round_trip_seconds>},
+    {"headrace_node_missed_heartbeats_total", kCounter, "Heartbeats that were not answered in time.",
+     by_node<&ClusterNode::missed_heartbeats>},
 
     {"headrace_connections", kGauge, "Open connections of clients.",
      [](const Scrape& s) { return number(s.connections.connections); }},

@@ -18,6 +18,7 @@ namespace headrace::server {
 /// All that a scrape may tell of.
 struct Scrape {
   ModelFigures model = {};
+  ClusterFigures cluster = {};
   bool has_model = false;
   int64_t max_model_len = 0;
   int64_t kv_cache_tokens = 0;

@@ -14,6 +14,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/version", Access::kUser, false, version},
     {"GET", "/v1/models", Access::kUser, true, list_models},
     {"GET", "/v1/models/*", Access::kUser, true, show_model},
+    {"GET", "/v1/cluster", Access::kUser, true, show_cluster},
     {"POST", "/tokenize", Access::kUser, true, tokenize},
     {"POST", "/detokenize", Access::kUser, true, detokenize},
     {"POST", "/v1/chat/completions", Access::kUser, true, chat_completions},

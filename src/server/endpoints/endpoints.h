@@ -12,6 +12,7 @@ void completions(Exchange exchange, ServerContext& server);       ///< POST /v1/
 
 [[nodiscard]] HttpReply list_models(const Exchange& exchange, ServerContext& server);  ///< GET /v1/models
 [[nodiscard]] HttpReply show_model(const Exchange& exchange, ServerContext& server);   ///< GET /v1/models/ID
+[[nodiscard]] HttpReply show_cluster(const Exchange& exchange, ServerContext& server);  ///< GET /v1/cluster
 [[nodiscard]] HttpReply tokenize(const Exchange& exchange, ServerContext& server);     ///< POST /tokenize
 [[nodiscard]] HttpReply detokenize(const Exchange& exchange, ServerContext& server);   ///< POST /detokenize
 

@@ -19,6 +19,10 @@ HttpReply ready(const Exchange&, ServerContext& server) {
   if (phase == Phase::kReady && server.model().figures().seconds_without_step > kLongestStepSeconds) {
     return {.status = 503, .body = R"({"status":"unavailable","phase":"stalled"})", .headers = {{"Retry-After", "5"}}};
   }
+  if (phase == Phase::kReady && !server.model().cluster_figures().up) {
+    return {
+        .status = 503, .body = R"({"status":"unavailable","phase":"worker lost"})", .headers = {{"Retry-After", "5"}}};
+  }
   if (phase == Phase::kReady) return {.body = R"({"status":"ok"})"};
   openai::Json body;
   body["status"] = "unavailable";

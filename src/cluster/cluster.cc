@@ -1,0 +1,425 @@
+#include "cluster/cluster.h"
+
+#include <future>
+#include <utility>
+
+#include "base/build_id.h"
+#include "base/cache_folder.h"
+#include "base/log.h"
+#include "base/system_memory.h"
+#include "cluster/node_probe.h"
+#include "cluster/stop_watch.h"
+
+namespace headrace::cluster {
+namespace {
+
+/// Of the memory that is free before anything is loaded.
+constexpr double kFreeShare = 0.8;
+/// Between two tries to join lost workers again.
+constexpr std::chrono::milliseconds kRejoinPause{500};
+/// Rows of a step for which stages are balanced.
+constexpr int32_t kPlacementRows = 32;
+
+/// Does `task(i)` for 0 <= i < n, each on a thread of its own; throws the first error of the lowest i.
+template <class Task>
+void for_all(size_t n, const Task& task) {
+  std::vector<std::future<void>> running;
+  for (size_t i = 0; i < n; ++i) running.push_back(std::async(std::launch::async, [&task, i] { task(i); }));
+  for (std::future<void>& one : running) one.wait();
+  for (std::future<void>& one : running) one.get();
+}
+
+ComputeRules rules_of(const StageSite& site) {
+  return {.numerics = site.config.numerics, .kv_dtype = site.kv_dtype, .max_step_tokens = site.config.max_step_tokens};
+}
+
+std::string units_text(const StageUnits& units) {
+  std::string text =
+      units.num_layers() == 0 ? std::string("no layers") : cat("layers ", units.first_layer, "-", units.end_layer - 1);
+  if (units.embedding) text += ", embedding";
+  if (units.output) text += ", output";
+  return text;
+}
+
+}  // namespace
+
+Cluster::Cluster(const StageSite& site, const ClusterOptions& options)
+    : options_(options),
+      spec_(site.spec),
+      rules_(rules_of(site)),
+      share_(site.files, site.spec, cache_folder(), site.progress),
+      credentials_(credentials_of("head", options.secret_file)),
+      network_(
+          make_tcp_network({.certificate = options.certificate, .key = options.key, .authority = options.authority})) {
+  for (const std::string& address : options.workers) {
+    Node node;
+    node.address = address;
+    nodes_.push_back(std::move(node));
+  }
+  connect();
+  const Placement placement = find_placement(site);
+  log_info("placement: {}", placement.reason);
+  placement_text_ = placement.reason;
+  take_placement(site, placement);
+  load(site);
+  link_up();
+  keeper_ = std::thread([this] { keep(); });
+}
+
+Cluster::~Cluster() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  if (keeper_.joinable()) keeper_.join();
+  end_heartbeats();
+  pipeline_.reset();
+}
+
+void Cluster::connect() {
+  for_all(nodes_.size(), [this](size_t i) {
+    Node& node = nodes_[i];
+    node.remote.reset();
+    node.remote = std::make_unique<RemoteNode>(*network_, node.address, credentials_);
+    const NodeDescription& description = node.remote->description();
+    node.isa = description.isa;
+    node.threads = description.threads;
+    node.memory_bytes = description.memory_bytes;
+    if (description.build != build_id() && !options_.allow_other_builds) {
+      throw Error(ErrorCode::kUnsupported,
+                  cat("worker ", node.address, ": build ", printable(description.build), ", this is ", build_id(),
+                      "; use one build on all machines, or --allow-other-builds"));
+    }
+    node.remote->open(share_, rules_);
+  });
+}
+
+Placement Cluster::find_placement(const StageSite& site) {
+  std::vector<NodeOffer> offers(nodes_.size() + 1);
+  offers[0].name = "head";
+  offers[0].memory_bytes = options_.memory_bytes > 0
+                               ? options_.memory_bytes
+                               : static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes()));
+  for_all(offers.size(), [&](size_t i) {
+    NodeOffer& offer = offers[i];
+    if (i == 0) {
+      offer.costs = probe_node({.files = site.files,
+                                .spec = site.spec,
+                                .backend = site.backend,
+                                .pool = site.pool,
+                                .comm = site.comm,
+                                .numerics = rules_.numerics,
+                                .kv_dtype = rules_.kv_dtype});
+    } else {
+      offer.name = nodes_[i - 1].address;
+      offer.memory_bytes = nodes_[i - 1].memory_bytes;
+      offer.costs = nodes_[i - 1].remote->probe();
+    }
+  });
+  PlacementOptions wish{.rows = kPlacementRows,
+                        .max_step_tokens = rules_.max_step_tokens,
+                        .max_model_len = site.config.max_model_len,
+                        .prefer_kv = options_.placement == "kv",
+                        .layers = options_.pipeline_layers};
+  if (options_.output_stage != "auto") wish.output_on_head = options_.output_stage == "head";
+  Placement placement = place(model_units(site.spec, site.files, site.kv_dtype), offers, wish);
+  head_.name = "head";
+  head_.isa = isa_name(site.config.isa);
+  head_.threads = site.pool.threads();
+  head_.memory_bytes = offers[0].memory_bytes;
+  return placement;
+}
+
+void Cluster::take_placement(const StageSite& site, const Placement& placement) {
+  std::vector<Node> used;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const NodeShare& share = placement.nodes[i + 1];
+    if (!share.is_used()) {
+      log_warn("worker {} is not used: the pipeline would not be faster with it", nodes_[i].address);
+      continue;
+    }
+    nodes_[i].units = share.units;
+    nodes_[i].gathers = false;
+    used.push_back(std::move(nodes_[i]));
+  }
+  nodes_ = std::move(used);
+  if (nodes_.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "no worker would make the pipeline faster: leave out --workers, or cut the model by --pipeline-layers");
+  }
+  const StageUnits& own = placement.nodes.front().units;
+  first_units_ = placement.stages.front().units;
+  output_on_head_ = own.output;
+  nodes_.back().gathers = output_on_head_;
+  head_.first_layer = own.first_layer;
+  head_.end_layer = own.end_layer;
+  head_.num_layers = own.num_layers();
+  head_.embedding = own.embedding;
+  head_.output = own.output;
+
+  assembly_.num_stages = nodes_.size() + 1;
+  assembly_.steps_in_flight = options_.steps_in_flight;
+  CachePlan& cache = assembly_.cache;
+  cache.group_blocks = placement.group_blocks;
+  cache.tokens = placement.kv_tokens;
+  const int64_t limit = site.config.serving ? site.config.serving->kv_cache_bytes : 0;
+  int64_t most = 0;
+  for (const NodeShare& share : placement.nodes) most = std::max(most, share.kv_bytes);
+  if (limit > 0 && most > limit) {
+    const double part = static_cast<double>(limit) / static_cast<double>(most);
+    for (int32_t& blocks : cache.group_blocks) {
+      blocks = std::max(static_cast<int32_t>(part * static_cast<double>(blocks)), 1);
+    }
+    cache.tokens = static_cast<int64_t>(part * static_cast<double>(cache.tokens));
+  }
+  const int32_t wish = site.config.max_model_len > 0 ? site.config.max_model_len : spec_.max_positions;
+  cache.max_model_len = static_cast<int32_t>(std::min<int64_t>(wish, cache.tokens));
+  stage_rules_.group_blocks = cache.group_blocks;
+  stage_rules_.max_seq_len = cache.max_model_len;
+}
+
+void Cluster::load(const StageSite& site) {
+  for_all(nodes_.size() + 1, [&](size_t i) {
+    if (i == nodes_.size()) return build_head_stages(site);
+    Node& node = nodes_[i];
+    load_worker(node);
+  });
+}
+
+void Cluster::load_worker(Node& node) {
+  const StopWatch watch;
+  const int64_t sent = node.remote->send_parts(share_, node.units, {});
+  const double sending = watch.seconds();
+  node.weight_bytes = node.remote->load(node.units, {});
+  log_info("worker {}: {}; {} MB sent in {:.1f} s, {} MB packed in {:.1f} s", node.address, units_text(node.units),
+           sent >> 20, sending, node.weight_bytes >> 20, watch.seconds() - sending);
+}
+
+void Cluster::build_head_stages(const StageSite& site) {
+  const auto make = [&](const StageUnits& units, double begin, double end) {
+    const auto part = [&](double share) {
+      if (site.progress) site.progress(begin + share * (end - begin));
+    };
+    StageWeights weights(site.backend, site.pool, site.files, site.spec, site.config.numerics, units, part);
+    assembly_.packed_bytes += weights.packed_bytes();
+    assembly_.file_bytes += weights.file_bytes();
+    const StageConfig config{.kv_dtype = rules_.kv_dtype,
+                             .group_blocks = stage_rules_.group_blocks,
+                             .max_tokens = rules_.max_step_tokens,
+                             .max_seq_len = stage_rules_.max_seq_len};
+    auto stage = std::make_unique<Stage>(site.backend, site.spec, std::move(weights), config, site.comm);
+    assembly_.kv_bytes += stage->kv_bytes();
+    return stage;
+  };
+  head_stages_.first = make(first_units_, 0, output_on_head_ ? 0.8 : 1.0);
+  if (output_on_head_) {
+    const int32_t end = spec_.num_layers();
+    head_stages_.output = make({.first_layer = end, .end_layer = end, .output = true}, 0.8, 1);
+  }
+  head_.weight_bytes = assembly_.packed_bytes;
+  head_.kv_bytes = assembly_.kv_bytes;
+}
+
+void Cluster::link_up() {
+  std::vector<StageKeys> keys(nodes_.size());
+  for_all(nodes_.size(), [&](size_t i) {
+    StageRules rules = stage_rules_;
+    rules.gather_outputs = nodes_[i].gathers;
+    keys[i] = nodes_[i].remote->prepare(rules, options_.wire_dtype, nodes_[i].kv_bytes);
+  });
+  for_all(nodes_.size(), [&](size_t i) {
+    if (i + 1 < nodes_.size()) nodes_[i].remote->join(nodes_[i + 1].address, keys[i + 1].activations);
+  });
+  std::vector<WorkerLink> workers;
+  std::vector<std::shared_ptr<Heartbeat>> heartbeats;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    workers.push_back(
+        {.name = cat("worker ", nodes_[i].address), .plans = nodes_[i].remote->open_link("plans", keys[i].plans)});
+    heartbeats.push_back(std::make_shared<Heartbeat>(nodes_[i].remote->open_link("heartbeat", keys[i].heartbeat),
+                                                     HeartbeatLimits{},
+                                                     [this, name = workers.back().name](const Error& error) {
+                                                       lost(Error(error.code(), cat(name, ": ", error.message())));
+                                                     }));
+  }
+  std::unique_ptr<Link> activations = nodes_.front().remote->open_link("activations", keys.front().activations);
+  for_all(nodes_.size(), [&](size_t i) { nodes_[i].remote->begin(); });
+  auto pipeline = std::make_shared<PipelineExecutor>(
+      PipelineExecutor::Config{.hidden = spec_.hidden, .wire = *find_wire_dtype(options_.wire_dtype)},
+      std::move(head_stages_), std::move(workers), std::move(activations), [this] { look_again(); });
+  const std::lock_guard lock(mutex_);
+  pipeline_ = std::move(pipeline);
+  heartbeats_ = std::move(heartbeats);
+  shown_ = describe_nodes();
+  is_lost_ = false;
+}
+
+void Cluster::end_heartbeats() {
+  std::vector<std::shared_ptr<Heartbeat>> ended;
+  const std::lock_guard lock(mutex_);
+  ended.swap(heartbeats_);  // destroyed after the lock is gone: a heartbeat that waits for it could not end
+}
+
+std::vector<ClusterNode> Cluster::describe_nodes() const {
+  std::vector<ClusterNode> all = {head_};
+  for (const Node& node : nodes_) {
+    all.push_back({.name = node.address,
+                   .isa = node.isa,
+                   .threads = node.threads,
+                   .first_layer = node.units.first_layer,
+                   .end_layer = node.units.end_layer,
+                   .num_layers = node.units.num_layers(),
+                   .output = node.units.output,
+                   .memory_bytes = node.memory_bytes,
+                   .weight_bytes = node.weight_bytes,
+                   .kv_bytes = node.kv_bytes});
+  }
+  return all;
+}
+
+std::shared_ptr<PipelineExecutor> Cluster::pipeline() const {
+  const std::lock_guard lock(mutex_);
+  return pipeline_;
+}
+
+void Cluster::submit(StepPlan plan) {
+  pipeline()->submit(std::move(plan));
+  const std::lock_guard lock(mutex_);
+  ++out_;
+}
+
+bool Cluster::can_take() const {
+  const auto current = pipeline();
+  return current && current->can_take();
+}
+
+bool Cluster::wait(bool for_room) { return pipeline()->wait(for_room); }
+
+void Cluster::wake() noexcept {
+  if (const auto current = pipeline()) current->wake();
+}
+
+Result<std::monostate> Cluster::receive(StepResult& result) {
+  auto received = pipeline()->receive(result);
+  {
+    const std::lock_guard lock(mutex_);
+    --out_;
+  }
+  changed_.notify_all();
+  return received;
+}
+
+double Cluster::seconds_lost() const {
+  const std::lock_guard lock(mutex_);
+  // The keeper may not have seen it yet.
+  if (!is_lost_) return pipeline_ && pipeline_->is_lost() ? 1e-9 : 0;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - lost_at_).count();
+}
+
+void Cluster::lost(const Error& error) {
+  if (const auto current = pipeline()) current->lose(error);
+}
+
+void Cluster::look_again() {
+  // The keeper looks under this lock: it does not miss what changed before.
+  { const std::lock_guard lock(mutex_); }
+  changed_.notify_all();
+}
+
+void Cluster::keep() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || is_lost_ || (pipeline_ && pipeline_->is_lost()); });
+      if (stop_) return;
+      if (!is_lost_) {
+        is_lost_ = true;
+        lost_at_ = std::chrono::steady_clock::now();
+        ++losses_;
+      }
+      // All steps that are out have failed; whoever waits for them hears of it first.
+      changed_.wait(lock, [this] { return stop_ || out_ == 0; });
+      if (stop_) return;
+    }
+    rejoin();
+    std::unique_lock lock(mutex_);
+    if (is_lost_) changed_.wait_for(lock, kRejoinPause, [this] { return stop_; });
+  }
+}
+
+void Cluster::rejoin() {
+  try {
+    std::shared_ptr<PipelineExecutor> old;
+    {
+      const std::lock_guard lock(mutex_);
+      old = std::exchange(pipeline_, nullptr);
+    }
+    end_heartbeats();
+    if (old) head_stages_ = old->stop();
+    old.reset();
+    connect();
+    for_all(nodes_.size(), [this](size_t i) { load_worker(nodes_[i]); });
+    link_up();
+    log_info("all workers are there again");
+  } catch (const Error& error) {
+    if (last_failure_ != error.message()) log_warn("not joined again yet: {}", error.message());
+    last_failure_ = error.message();
+  }
+}
+
+ClusterFigures Cluster::figures() const {
+  ClusterFigures all;
+  std::shared_ptr<PipelineExecutor> current;
+  std::vector<std::shared_ptr<Heartbeat>> heartbeats;
+  {
+    const std::lock_guard lock(mutex_);
+    current = pipeline_;
+    heartbeats = heartbeats_;
+    all.nodes = shown_;
+    all.up = !is_lost_;
+    all.losses = losses_;
+  }
+  all.placement = placement_text_;
+  for (size_t i = 0; i < heartbeats.size(); ++i) {
+    const HeartbeatFigures beats = heartbeats[i]->figures();
+    all.nodes[i + 1].up = heartbeats[i]->seconds_since_heard() < HeartbeatLimits{}.silence_s;
+    all.nodes[i + 1].round_trip_seconds = beats.mean_round_trip_s;
+    all.nodes[i + 1].missed_heartbeats = beats.num_missed;
+  }
+  if (!current) return all;
+  const PipelineFigures now = current->figures();
+  all.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - now.begun).count();
+  all.steps = now.steps;
+  all.tokens = now.tokens;
+  all.steps_in_flight = now.in_flight;
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    ClusterNode& node = all.nodes[i];
+    const StageFigures& stage = now.stages[i];
+    node.busy_seconds = stage.seconds.cpu;
+    node.compute_seconds = stage.seconds.compute;
+    node.serialise_seconds = stage.seconds.serialise;
+    node.wait_seconds = stage.seconds.wait;
+    node.wire_seconds = stage.seconds.wire;
+    node.bytes_sent = stage.links.bytes_sent;
+    node.bytes_received = stage.links.bytes_received;
+  }
+  return all;
+}
+
+StageAssembly assemble_cluster(const StageSite& site, const ClusterOptions& options,
+                               const std::function<void(const Cluster&)>& made) {
+  auto cluster = std::make_unique<Cluster>(site, options);
+  made(*cluster);
+  const StageAssembly& a = cluster->assembly();
+  StageAssembly assembly{.executor = nullptr,
+                         .cache = a.cache,
+                         .num_stages = a.num_stages,
+                         .steps_in_flight = a.steps_in_flight,
+                         .packed_bytes = a.packed_bytes,
+                         .file_bytes = a.file_bytes,
+                         .kv_bytes = a.kv_bytes};
+  assembly.executor = std::move(cluster);
+  return assembly;
+}
+
+}  // namespace headrace::cluster

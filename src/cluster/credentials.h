@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "cluster/handshake.h"
+
+namespace headrace::cluster {
+
+/// What a machine in that role brings to handshakes; an empty path: no secret. Throws as read_secret_file does.
+[[nodiscard]] Credentials credentials_of(std::string role, const std::string& secret_file);
+
+}  // namespace headrace::cluster

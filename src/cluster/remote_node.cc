@@ -1,0 +1,117 @@
+#include "cluster/remote_node.h"
+
+#include <array>
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cluster/message_fields.h"
+#include "cluster/time_limits.h"
+
+namespace headrace::cluster {
+namespace {
+
+// Time limits of the phases of a start, in seconds; of long ones, between two signs of progress.
+constexpr double kConnectSeconds = 5;
+constexpr double kAnswerSeconds = 10;
+constexpr double kOpenSeconds = 60;
+constexpr double kProbeSeconds = 60;
+constexpr double kLoadSeconds = 120;
+constexpr double kBeginSeconds = 30;
+
+}  // namespace
+
+RemoteNode::RemoteNode(Network& network, const std::string& address, const Credentials& credentials)
+    : network_(network), address_(address) {
+  const auto refuse = [&](const Error& error) {
+    throw Error(error.code(), cat("worker ", address, ": ", error.message()));
+  };
+  auto link = network.connect(address, after(kConnectSeconds));
+  if (!link) refuse(link.error());
+  const auto hello = open_handshake(*link.value(), credentials, "control", after(kHandshakeSeconds));
+  if (!hello) refuse(hello.error());
+  if (hello.value().role != "worker") refuse(Error(ErrorCode::kInvalidArgument, "this is no worker but another head"));
+  control_ = std::make_unique<ControlClient>(std::move(link.value()), address);
+  description_ = read_description(control_->ask("describe", {}, kAnswerSeconds));
+}
+
+void RemoteNode::open(const ModelShare& share, const ComputeRules& rules) {
+  const nlohmann::json answer =
+      control_->ask("open", {{"hash", share.hash()}, {"rules", to_json(rules)}}, kOpenSeconds);
+  if (read_bool(answer, "needs_manifest")) {
+    control_->ask("manifest", {{"text", manifest_json(share.manifest())}}, kOpenSeconds);
+  }
+  send_missing(share, nlohmann::json::object(), {});
+  control_->ask("ready", {}, kOpenSeconds);
+}
+
+int64_t RemoteNode::send_parts(const ModelShare& share, const StageUnits& units, const TaskProgress& progress) {
+  return send_missing(share, {{"units", to_json(units)}}, progress);
+}
+
+int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields, const TaskProgress& progress) {
+  const nlohmann::json answer = control_->ask("missing", std::move(fields), kAnswerSeconds);
+  const size_t known = share.manifest().ranges.size();
+  std::vector<size_t> ranges;
+  for (const nlohmann::json& range : read_array(answer, "ranges", 0, known)) {
+    ranges.push_back(static_cast<size_t>(as_integer(range, "ranges", 0, static_cast<int64_t>(known) - 1)));
+  }
+  if (ranges.empty()) return 0;
+  const std::unique_ptr<Link> link = open_link("bytes", read_text(answer, "key", 256));
+  int64_t bytes = 0;
+  std::future<Result<std::monostate>> sent = std::async(std::launch::async, [&]() -> Result<std::monostate> {
+    for (const size_t range : ranges) {
+      const std::span<const std::byte> part = share.bytes(range);
+      const auto done = link->send({.kind = FrameKind::kBytes, .id = range}, std::array{part}, after(kStallSeconds));
+      if (!done) return done;
+      share.drop_pages(range);
+      bytes += std::ssize(part);
+    }
+    return std::monostate{};
+  });
+  try {
+    control_->ask("received", {}, kStallSeconds + kAnswerSeconds, progress);
+  } catch (const Error&) {
+    link->close();  // or the sender would wait for a worker that takes no more
+    sent.wait();
+    throw;
+  }
+  if (const auto result = sent.get(); !result) {
+    throw Error(result.error().code(), cat("worker ", address_, ": sending the model: ", result.error().message()));
+  }
+  return bytes;
+}
+
+NodeCosts RemoteNode::probe() {
+  NodeCosts costs = read_costs(control_->ask("probe", {}, kProbeSeconds));
+  check_costs(costs, address_);
+  return costs;
+}
+
+int64_t RemoteNode::load(const StageUnits& units, const TaskProgress& progress) {
+  const nlohmann::json answer = control_->ask("load", {{"units", to_json(units)}}, kLoadSeconds, progress);
+  return read_integer(answer, "packed_bytes", 0, int64_t{1} << 60);
+}
+
+StageKeys RemoteNode::prepare(const StageRules& rules, const std::string& wire_dtype, int64_t& kv_bytes) {
+  const nlohmann::json answer =
+      control_->ask("prepare", {{"stage", to_json(rules)}, {"wire_dtype", wire_dtype}}, kBeginSeconds);
+  kv_bytes = read_integer(answer, "kv_bytes", 0, int64_t{1} << 60);
+  return {.plans = read_text(answer, "plans", 256),
+          .activations = read_text(answer, "activations", 256),
+          .heartbeat = read_text(answer, "heartbeat", 256)};
+}
+
+void RemoteNode::join(const std::string& address, const std::string& key) {
+  control_->ask("join", {{"address", address}, {"key", key}}, kBeginSeconds);
+}
+
+void RemoteNode::begin() { control_->ask("begin", {}, kBeginSeconds); }
+
+std::unique_ptr<Link> RemoteNode::open_link(const std::string& purpose, const std::string& key) {
+  auto link = open_data_link(network_, address_, key, purpose, after(kConnectSeconds));
+  if (!link) throw Error(link.error().code(), cat("worker ", address_, ": data connection: ", link.error().message()));
+  return std::move(link.value());
+}
+
+}  // namespace headrace::cluster

@@ -1,0 +1,208 @@
+#include "cluster/worker_session.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/build_id.h"
+#include "base/cache_folder.h"
+#include "base/log.h"
+#include "base/system_memory.h"
+#include "cluster/control_messages.h"
+#include "cluster/message_fields.h"
+#include "cluster/model_share.h"
+#include "cluster/time_limits.h"
+
+namespace headrace::cluster {
+namespace {
+
+/// Of the memory that is free when a head asks.
+constexpr double kFreeShare = 0.8;
+/// Until the other end of a data connection has made it.
+constexpr double kLinkSeconds = 15;
+/// Of tens of thousands of ranges.
+constexpr size_t kMaxManifestBytes = size_t{15} << 20;
+
+/// Where parts of models are kept.
+std::filesystem::path parts_folder() {
+  const auto folder = cache_folder();
+  if (!folder) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "there is no folder for parts of models: set HOME or HEADRACE_CACHE, or name a copy of the model by "
+                "--model");
+  }
+  return *folder / "parts";
+}
+
+std::string value_or_throw(Result<std::string> result) {
+  if (!result) throw result.error();
+  return std::move(result).value();
+}
+
+}  // namespace
+
+WorkerSession::WorkerSession(NodeMachine& machine, const WorkerConfig& config, Network& network, DataKeys& keys,
+                             std::function<void()> hang_up)
+    : machine_(machine), config_(config), network_(network), keys_(keys), hang_up_(std::move(hang_up)) {}
+
+void WorkerSession::end() {
+  heartbeat_.reset();
+  if (service_) stage_ = service_->stop();
+  service_.reset();
+  downstream_.reset();
+  if (stage_) machine_.give_back(std::move(stage_));
+}
+
+nlohmann::json WorkerSession::answer(const std::string& what, const nlohmann::json& fields,
+                                     const TaskProgress& progress) {
+  if (what == "describe") return describe();
+  if (what == "open") return open(fields, progress);
+  if (what == "manifest") return take_manifest(fields);
+  if (what == "missing") return missing(fields);
+  if (what == "received") return receive_ranges(progress);
+  if (what == "ready") return make_ready();
+  if (what == "probe") return to_json(machine_.probe());
+  if (what == "load") return load(fields, progress);
+  if (what == "prepare") return prepare(fields);
+  if (what == "join") return join(fields);
+  if (what == "begin") return begin();
+  throw Error(ErrorCode::kUnsupported, cat("'", printable(what), "' is nothing that this worker can be asked"));
+}
+
+nlohmann::json WorkerSession::describe() const {
+  const int64_t free = static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes()));
+  return to_json({.build = build_id(),
+                  .isa = std::string(isa_name(machine_.isa())),
+                  .threads = machine_.threads(),
+                  .memory_bytes = config_.memory_bytes > 0 ? config_.memory_bytes : free});
+}
+
+nlohmann::json WorkerSession::open(const nlohmann::json& fields, const TaskProgress& progress) {
+  end();
+  parts_.reset();
+  copy_.clear();
+  rules_ = read_compute_rules(read_object(fields, "rules"));
+  hash_ = read_text(fields, "hash", 64);
+  if (!config_.model.empty()) {
+    const auto copy = local_copy(config_.model, hash_, cache_folder(), progress);
+    if (copy) {
+      copy_ = copy.value();
+      return {{"needs_manifest", false}};
+    }
+    log_warn("{}", copy.error().message());
+  }
+  const std::filesystem::path folder = parts_folder();
+  std::optional<ModelManifest> kept = PartStore::kept_manifest(folder, hash_);
+  if (!kept) return {{"needs_manifest", true}};
+  parts_ = std::make_unique<PartStore>(folder, std::move(*kept), config_.disk_bytes);
+  return {{"needs_manifest", false}};
+}
+
+nlohmann::json WorkerSession::take_manifest(const nlohmann::json& fields) {
+  ModelManifest manifest = parse_manifest(read_text(fields, "text", kMaxManifestBytes));
+  if (manifest.hash() != hash_) throw Error(ErrorCode::kCorrupt, "a manifest of another model");
+  parts_ = std::make_unique<PartStore>(parts_folder(), std::move(manifest), config_.disk_bytes);
+  return nlohmann::json::object();
+}
+
+StageUnits WorkerSession::units_of(const nlohmann::json& fields) const {
+  if (!fields.contains("units")) return {};
+  return read_units(read_object(fields, "units"), parts_->manifest().num_layers);
+}
+
+nlohmann::json WorkerSession::missing(const nlohmann::json& fields) {
+  expected_.clear();
+  if (!parts_) return {{"ranges", nlohmann::json::array()}};
+  expected_ = parts_->missing(units_of(fields));
+  nlohmann::json answer = {{"ranges", expected_}};
+  if (!expected_.empty()) answer["key"] = keys_.issue("bytes");
+  return answer;
+}
+
+nlohmann::json WorkerSession::receive_ranges(const TaskProgress& progress) {
+  if (expected_.empty()) return nlohmann::json::object();
+  const std::unique_ptr<Link> link = wait_for_link("bytes");
+  std::vector<std::byte> payload;
+  for (size_t i = 0; i < expected_.size(); ++i) {
+    const auto header = link->receive(payload, after(kStallSeconds));
+    if (!header) throw header.error();
+    if (header.value().kind != FrameKind::kBytes || header.value().id != expected_[i]) {
+      throw Error(ErrorCode::kCorrupt, "a part of the model that was not asked for");
+    }
+    if (const auto kept = parts_->write(expected_[i], payload); !kept) throw kept.error();
+    progress(static_cast<double>(i + 1) / static_cast<double>(expected_.size()));
+  }
+  if (const auto kept = parts_->flush(); !kept) throw kept.error();
+  expected_.clear();
+  return nlohmann::json::object();
+}
+
+nlohmann::json WorkerSession::make_ready() {
+  std::string path = copy_;
+  if (parts_) path = value_or_throw(parts_->model_path({}));
+  if (path.empty()) throw Error(ErrorCode::kInvalidArgument, "ready comes after open");
+  machine_.open(open_model(path), hash_, rules_);
+  return nlohmann::json::object();
+}
+
+nlohmann::json WorkerSession::load(const nlohmann::json& fields, const TaskProgress& progress) {
+  const StageUnits units = read_units(read_object(fields, "units"), machine_.spec().num_layers());
+  if (parts_) machine_.open(open_model(value_or_throw(parts_->model_path(units))), hash_, rules_);
+  return {{"packed_bytes", machine_.load(units, progress)}};
+}
+
+nlohmann::json WorkerSession::prepare(const nlohmann::json& fields) {
+  const StageRules rules = read_stage_rules(read_object(fields, "stage"), machine_.spec().cache_groups.size());
+  const std::string wire = read_text(fields, "wire_dtype", 8);
+  const std::optional<WireDtype> wire_dtype = find_wire_dtype(wire);
+  if (!wire_dtype) throw Error(ErrorCode::kUnsupported, cat("wire_dtype: '", printable(wire), "' is not known here"));
+  stage_ = machine_.make_stage(rules);
+  stage_config_ = {.hidden = machine_.spec().hidden, .wire = *wire_dtype};
+  const std::lock_guard lock(mutex_);
+  links_.clear();
+  return {{"plans", keys_.issue("plans")},
+          {"activations", keys_.issue("activations")},
+          {"heartbeat", keys_.issue("heartbeat")},
+          {"kv_bytes", stage_->kv_bytes()}};
+}
+
+nlohmann::json WorkerSession::join(const nlohmann::json& fields) {
+  const std::string address = read_text(fields, "address", 512);
+  auto link = open_data_link(network_, address, read_text(fields, "key", 256), "activations", after(kLinkSeconds));
+  if (!link) throw Error(link.error().code(), cat("to the next stage: ", link.error().message()));
+  downstream_ = std::move(link.value());
+  return nlohmann::json::object();
+}
+
+nlohmann::json WorkerSession::begin() {
+  if (!stage_) throw Error(ErrorCode::kInvalidArgument, "begin comes after prepare");
+  heartbeat_ = std::make_unique<Heartbeat>(wait_for_link("heartbeat"), HeartbeatLimits{}, [this](const Error& e) {
+    log_warn("the head is lost: {}", e.message());
+    hang_up_();
+  });
+  StageLinks links{
+      .head = wait_for_link("plans"), .upstream = wait_for_link("activations"), .downstream = std::move(downstream_)};
+  service_ = std::make_unique<StageService>(stage_config_, std::move(stage_), std::move(links), [this](const Error& e) {
+    log_info("the pipeline has ended: {}", e.message());
+    hang_up_();
+  });
+  return nlohmann::json::object();
+}
+
+void WorkerSession::take_link(const std::string& purpose, std::unique_ptr<Link> link) {
+  {
+    const std::lock_guard lock(mutex_);
+    links_[purpose] = std::move(link);
+  }
+  changed_.notify_all();
+}
+
+std::unique_ptr<Link> WorkerSession::wait_for_link(const std::string& purpose) {
+  std::unique_lock lock(mutex_);
+  const auto there = [&] { return links_.contains(purpose); };
+  if (!changed_.wait_until(lock, after(kLinkSeconds), there)) {
+    throw Error(ErrorCode::kTimeout,
+                cat("nobody has opened the connection for ", purpose, " within ", kLinkSeconds, " s"));
+  }
+  return std::move(links_.extract(purpose).mapped());
+}
+
+}  // namespace headrace::cluster
