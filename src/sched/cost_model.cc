@@ -14,10 +14,16 @@ constexpr int64_t kTrustingSteps = 8;      // of the first steps, before there i
 constexpr double kOutlier = 4.0;           // errors beyond so many usual ones are cut
 constexpr double kLeastUsualError = 0.01;  // clocks and caches are no steadier than that
 constexpr double kLeastFactor = 1e-3;      // no cost falls to zero or below, or shares of it would mean nothing
+/// Of the usual costs: with less to scale, a stage that was measured in a bad moment, and seems to cost nothing, would
+/// hardly learn.
+constexpr double kLeastShare = 0.1;
 constexpr double kMovingMean = 1.0 / 16;
 constexpr double kLateShare = 0.02;  // of steps that take longer than the late ratio says
 constexpr double kLateStep = 0.05;   // by which it moves: two late steps in a hundred and none in fifty balance
 constexpr double kMostLateRatio = 2.0;
+
+constexpr double StageCost::*kCosts[] = {&StageCost::fixed, &StageCost::per_decode_row, &StageCost::per_prompt_token,
+                                         &StageCost::per_attended_key, &StageCost::per_read_key};
 
 }  // namespace
 
@@ -60,18 +66,28 @@ int64_t StageCost::chunk_for(double seconds, int32_t first_pos) const noexcept {
 
 CostModel::CostModel(std::span<const StageCost> start) {
   HR_CHECK(!start.empty(), "costs of no stage");
+  const StageCost usual;
   for (const StageCost& cost : start) {
     Fit fit;
-    fit.start = cost;
     fit.cost = cost;
     fit.recent_seconds = cost.fixed;
-    fit.factor.fill(1.0);
+    for (size_t i = 0; i < kTerms; ++i) {
+      double StageCost::*const term = kCosts[i];
+      fit.start.*term = std::max(cost.*term, kLeastShare * usual.*term);
+      fit.factor[i] = cost.*term / (fit.start.*term);
+    }
     for (size_t i = 0; i < kTerms; ++i) {
       fit.covariance[i].fill(0.0);
       fit.covariance[i][i] = kStartVariance;
     }
     fits_.push_back(fit);
   }
+  find_slowest();
+}
+
+void CostModel::find_slowest() noexcept {
+  const auto longer = [](const Fit& a, const Fit& b) { return a.recent_seconds < b.recent_seconds; };
+  slowest_ = static_cast<size_t>(std::max_element(fits_.begin(), fits_.end(), longer) - fits_.begin());
 }
 
 void CostModel::learn(const StepLoad& load, std::span<const double> stage_seconds) {
@@ -79,8 +95,7 @@ void CostModel::learn(const StepLoad& load, std::span<const double> stage_second
   for (size_t i = 0; i < fits_.size(); ++i) {
     if (stage_seconds[i] > 0) learn(fits_[i], load, stage_seconds[i]);
   }
-  const auto longer = [](const Fit& a, const Fit& b) { return a.recent_seconds < b.recent_seconds; };
-  slowest_ = static_cast<size_t>(std::max_element(fits_.begin(), fits_.end(), longer) - fits_.begin());
+  find_slowest();
 }
 
 void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
@@ -128,11 +143,7 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
   for (size_t i = 0; i < kTerms; ++i) {
     for (size_t j = 0; j < kTerms; ++j) fit.covariance[i][j] -= shrink * gain[i] * gain[j];
   }
-  fit.cost = {.fixed = fit.start.fixed * fit.factor[0],
-              .per_decode_row = fit.start.per_decode_row * fit.factor[1],
-              .per_prompt_token = fit.start.per_prompt_token * fit.factor[2],
-              .per_attended_key = fit.start.per_attended_key * fit.factor[3],
-              .per_read_key = fit.start.per_read_key * fit.factor[4]};
+  for (size_t i = 0; i < kTerms; ++i) fit.cost.*kCosts[i] = fit.start.*kCosts[i] * fit.factor[i];
 }
 
 }  // namespace headrace

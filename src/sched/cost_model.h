@@ -68,6 +68,7 @@ class CostModel {
     double recent_seconds = 0;
     int64_t steps = 0;
   };
+  void find_slowest() noexcept;
   void learn(Fit& fit, const StepLoad& load, double measured);
 
   std::vector<Fit> fits_;

@@ -53,6 +53,24 @@ TEST(CostModel, BelievesAMachineThatHasBecomeSlower) {
   EXPECT_NEAR(model.slowest().seconds(load_at(5)), 2 * kTrue.seconds(load_at(5)), 0.2 * kTrue.seconds(load_at(5)));
 }
 
+TEST(CostModel, LearnsFromCostsThatAreFarTooSmall) {
+  CostModel model(std::vector<StageCost>{StageCost{.fixed = 1e-9,
+                                                   .per_decode_row = 1e-9,
+                                                   .per_prompt_token = 1e-9,
+                                                   .per_attended_key = 1e-15,
+                                                   .per_read_key = 1e-15}});
+  for (int step = 0; step < 400; ++step) model.learn(load_at(step), std::vector<double>{kTrue.seconds(load_at(step))});
+  EXPECT_NEAR(model.slowest().seconds(load_at(5)), kTrue.seconds(load_at(5)), 0.1 * kTrue.seconds(load_at(5)));
+}
+
+TEST(CostModel, GetsOverFirstStepsThatStoodStill) {
+  CostModel model(std::vector<StageCost>{StageCost{}});
+  for (int step = 0; step < 400; ++step) {
+    model.learn(load_at(step), std::vector<double>{(step < 3 ? 2000 : 1) * kTrue.seconds(load_at(step))});
+  }
+  EXPECT_NEAR(model.slowest().seconds(load_at(5)), kTrue.seconds(load_at(5)), 0.1 * kTrue.seconds(load_at(5)));
+}
+
 TEST(CostModel, KeepsWhatItKnowsOfPromptsThroughHoursOfDecoding) {
   CostModel model(std::vector<StageCost>{StageCost{}});
   for (int step = 0; step < 200; ++step) model.learn(load_at(step), std::vector<double>{kTrue.seconds(load_at(step))});
