@@ -27,8 +27,8 @@ class BlockTables {
 
   /// Checks the whole plan against the limits (rows, tokens, positions, block ids, room for every position) and applies
   /// its changes, in time in proportion to the plan. On an error nothing has changed; kUnavailable means that a change
-  /// lacks its base: ask for a resync. The first plan of a later epoch begins without tables; one of an earlier epoch is
-  /// refused.
+  /// lacks its base: ask for a resync. The first plan of a later epoch begins without tables; one of an earlier epoch
+  /// is refused.
   [[nodiscard]] Result<std::monostate> apply(const StepPlan& plan);
 
   /// Changes how many blocks the group's slabs have, for plans from now on.

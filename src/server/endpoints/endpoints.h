@@ -10,11 +10,11 @@ namespace headrace::server {
 void chat_completions(Exchange exchange, ServerContext& server);  ///< POST /v1/chat/completions
 void completions(Exchange exchange, ServerContext& server);       ///< POST /v1/completions
 
-[[nodiscard]] HttpReply list_models(const Exchange& exchange, ServerContext& server);  ///< GET /v1/models
-[[nodiscard]] HttpReply show_model(const Exchange& exchange, ServerContext& server);   ///< GET /v1/models/ID
+[[nodiscard]] HttpReply list_models(const Exchange& exchange, ServerContext& server);   ///< GET /v1/models
+[[nodiscard]] HttpReply show_model(const Exchange& exchange, ServerContext& server);    ///< GET /v1/models/ID
 [[nodiscard]] HttpReply show_cluster(const Exchange& exchange, ServerContext& server);  ///< GET /v1/cluster
-[[nodiscard]] HttpReply tokenize(const Exchange& exchange, ServerContext& server);     ///< POST /tokenize
-[[nodiscard]] HttpReply detokenize(const Exchange& exchange, ServerContext& server);   ///< POST /detokenize
+[[nodiscard]] HttpReply tokenize(const Exchange& exchange, ServerContext& server);      ///< POST /tokenize
+[[nodiscard]] HttpReply detokenize(const Exchange& exchange, ServerContext& server);    ///< POST /detokenize
 
 [[nodiscard]] HttpReply live(const Exchange& exchange, ServerContext& server);     ///< GET /livez, /ping
 [[nodiscard]] HttpReply ready(const Exchange& exchange, ServerContext& server);    ///< GET /readyz, /health
