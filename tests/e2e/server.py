@@ -2,21 +2,13 @@
 import contextlib
 import http.client
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
-from program import PROGRAM
-
-# Times that a scenario bounds are doubled where other tests run beside, and not held under sanitizers.
-SANITIZED = bool(os.environ.get("HR_SANITIZE"))
-SLACK = 20 if SANITIZED else (1 if os.environ.get("HEADRACE_LONG") else 2)
+from running_program import SANITIZED, SLACK, RunningProgram  # noqa: F401, for tests of the server
 
 
 class Reply:
@@ -32,52 +24,14 @@ class Reply:
         return self.json()["error"]
 
 
-class Server:
+class Server(RunningProgram):
     """Starts `headrace serve MODEL FLAGS...` and waits until it is ready (or only listens, with wait=False)."""
 
     def __init__(self, model, *flags, wait=True, env=None):
-        self.process = subprocess.Popen([PROGRAM, "serve", model, "--port", "0", *flags], stderr=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL, text=True, errors="replace",
-                                        env={**os.environ, **(env or {})})
-        self.lines = []
-        self.arrived = threading.Condition()
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+        super().__init__("serve", model, "--port", "0", *flags, env=env)
         self.port = int(self.wait_for_line(r"listening on https?://\S+:(\d+)").group(1))
         if wait:
             self.wait_until_ready()
-
-    def _read(self):
-        for line in self.process.stderr:
-            with self.arrived:
-                self.lines.append(line.rstrip("\n"))
-                self.arrived.notify_all()
-        with self.arrived:
-            self.lines.append(None)
-            self.arrived.notify_all()
-
-    def log(self):
-        with self.arrived:
-            return "\n".join(line for line in self.lines if line is not None)
-
-    def wait_for_line(self, pattern, timeout=60 * SLACK):
-        """The first match in a line of the log, those before the call included."""
-        end = time.monotonic() + timeout
-        seen = 0
-        with self.arrived:
-            while True:
-                for line in self.lines[seen:]:
-                    match = line is not None and re.search(pattern, line)
-                    if match:
-                        return match
-                    if line is None:
-                        raise AssertionError(f"the server ended without a line like {pattern}:\n" + self._all())
-                seen = len(self.lines)
-                if not self.arrived.wait(end - time.monotonic()):
-                    raise AssertionError(f"no line like {pattern} in {timeout} s:\n" + self._all())
-
-    def _all(self):
-        return "\n".join(line for line in self.lines if line is not None)
 
     def wait_until_ready(self, timeout=60 * SLACK):
         end = time.monotonic() + timeout
@@ -146,27 +100,6 @@ class Server:
                 raise AssertionError(f"{name} is {found} after {timeout} s, expected {value}")
             time.sleep(0.01)
         return time.monotonic() - begin
-
-    def end(self, signal_number=signal.SIGTERM, timeout=60 * SLACK):
-        """Ends the server; returns its exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal_number)
-        try:
-            self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise AssertionError("the server did not end:\n" + self.log()) from None
-        self.reader.join()
-        return self.process.returncode
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        self.process.stderr.close()
 
 
 @contextlib.contextmanager

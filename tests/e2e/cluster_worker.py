@@ -1,0 +1,79 @@
+"""Machines of a cluster under test: workers beside a head (server.Server with --workers)."""
+import contextlib
+import socket
+import subprocess
+import tempfile
+
+from program import PROGRAM
+from running_program import SLACK, RunningProgram
+from server import Server
+
+
+class ReservedPort:
+    """A port that nobody else is given, on which programs can listen one after the other."""
+
+    def __init__(self):
+        self.holder = socket.socket()
+        self.holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.holder.bind(("127.0.0.1", 0))
+        self.number = self.holder.getsockname()[1]
+
+    def close(self):
+        self.holder.close()
+
+
+class Worker:
+    """`headrace worker FLAGS...` with a cache of its own; start() and kill() as often as a test likes."""
+
+    def __init__(self, *flags, program=PROGRAM, env=None):
+        self.stack = contextlib.ExitStack()
+        self.port = self.stack.enter_context(contextlib.closing(ReservedPort())).number
+        self.address = f"127.0.0.1:{self.port}"
+        self.cache = self.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        self.flags, self.program, self.env = flags, program, env or {}
+        self.running = None
+        self.start()
+
+    def start(self):
+        self.running = RunningProgram("worker", "--listen", self.address, "-t", "1", *self.flags, program=self.program,
+                                      env={"HEADRACE_CACHE": self.cache, **self.env})
+        self.running.wait_for_line(f"listening on port {self.port}")
+
+    def kill(self):
+        self.running.__exit__()
+
+    def log(self):
+        return self.running.log()
+
+    def close(self):
+        self.kill()
+        self.stack.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@contextlib.contextmanager
+def workers(number, *flags):
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Worker(*flags)) for _ in range(number)]
+
+
+def head_flags(machines, *flags):
+    return ["--workers", ",".join(machine.address for machine in machines), "-t", "1", *flags]
+
+
+def head(model, machines, *flags, **options):
+    return Server(model, *head_flags(machines, *flags), **options)
+
+
+def refused(model, machines, *flags):
+    """The last line of a head that does not get its cluster."""
+    result = subprocess.run([PROGRAM, "serve", model, "--port", "0", *head_flags(machines, *flags)], capture_output=True,
+                            text=True, timeout=60 * SLACK)
+    if result.returncode != 1:
+        raise AssertionError(f"the head ended with {result.returncode}:\n{result.stderr}")
+    return result.stderr.strip().splitlines()[-1]
