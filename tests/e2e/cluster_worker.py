@@ -9,6 +9,10 @@ from running_program import SLACK, RunningProgram
 from server import Server
 
 
+# Not most of what is free: other tests run beside.
+MEMORY_BYTES = str(1 << 30)
+
+
 class ReservedPort:
     """A port that nobody else is given, on which programs can listen one after the other."""
 
@@ -35,7 +39,8 @@ class Worker:
         self.start()
 
     def start(self):
-        self.running = RunningProgram("worker", "--listen", self.address, "-t", "1", *self.flags, program=self.program,
+        self.running = RunningProgram("worker", "--listen", self.address, "-t", "1", "--memory-bytes", MEMORY_BYTES,
+                                      *self.flags, program=self.program,
                                       env={"HEADRACE_CACHE": self.cache, **self.env})
         self.running.wait_for_line(f"listening on port {self.port}")
 
@@ -63,7 +68,8 @@ def workers(number, *flags):
 
 
 def head_flags(machines, *flags):
-    return ["--workers", ",".join(machine.address for machine in machines), "-t", "1", *flags]
+    return ["--workers", ",".join(machine.address for machine in machines), "-t", "1", "--cluster-memory-bytes",
+            MEMORY_BYTES, *flags]
 
 
 def head(model, machines, *flags, **options):
