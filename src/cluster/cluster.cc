@@ -17,6 +17,8 @@ namespace {
 constexpr double kFreeShare = 0.8;
 /// Between two tries to join lost workers again.
 constexpr std::chrono::milliseconds kRejoinPause{500};
+/// How much slower the slowest stage may be for the output to stay with the head.
+constexpr double kLogitsAreWorth = 1.15;
 /// Rows of a step for which stages are balanced.
 constexpr int32_t kPlacementRows = 32;
 
@@ -117,18 +119,58 @@ Placement Cluster::find_placement(const StageSite& site) {
       offer.costs = nodes_[i - 1].remote->probe();
     }
   });
+  measure_links(offers);
   PlacementOptions wish{.rows = kPlacementRows,
                         .max_step_tokens = rules_.max_step_tokens,
                         .max_model_len = site.config.max_model_len,
                         .prefer_kv = options_.placement == "kv",
                         .layers = options_.pipeline_layers};
-  if (options_.output_stage != "auto") wish.output_on_head = options_.output_stage == "head";
-  Placement placement = place(model_units(site.spec, site.files, site.kv_dtype), offers, wish);
+  const ModelUnits units = model_units(site.spec, site.files, site.kv_dtype);
+  Placement placement = choose_placement(units, offers, wish);
   head_.name = "head";
   head_.isa = isa_name(site.config.isa);
   head_.threads = site.pool.threads();
   head_.memory_bytes = offers[0].memory_bytes;
   return placement;
+}
+
+Placement Cluster::choose_placement(const ModelUnits& units, const std::vector<NodeOffer>& offers,
+                                    PlacementOptions wish) const {
+  if (options_.output_stage != "auto") {
+    wish.output_on_head = options_.output_stage == "head";
+    return place(units, offers, wish);
+  }
+  // Logits that come from elsewhere cost the head, too: copies, and a packet for every row.
+  Placement best = place(units, offers, wish);
+  if (best.output_on_head()) return best;
+  wish.output_on_head = true;
+  try {
+    Placement on_head = place(units, offers, wish);
+    if (on_head.slowest_seconds < best.slowest_seconds * kLogitsAreWorth) return on_head;
+  } catch (const Error&) {
+    // It has no room for the output.
+  }
+  return best;
+}
+
+void Cluster::measure_links(std::vector<NodeOffer>& offers) {
+  std::vector<std::string> keys(nodes_.size());
+  for_all(nodes_.size(), [&](size_t i) {
+    if (i > 0) keys[i] = nodes_[i].remote->measure_key();
+  });
+  for_all(nodes_.size(), [&](size_t i) {
+    const bool is_last = i + 1 == nodes_.size();
+    if (i == 0) offers[0].link = nodes_[0].remote->measure_from_head();
+    if (!is_last) offers[i + 1].link = nodes_[i].remote->measure_to(nodes_[i + 1].address, keys[i + 1]);
+  });
+  // The last one's goes back to the head, over a connection that the head has made.
+  if (nodes_.size() > 1) offers.back().link = nodes_.back().remote->measure_from_head();
+  if (nodes_.size() == 1) offers.back().link = offers.front().link;
+  for (size_t i = 0; i < offers.size(); ++i) {
+    log_info("link from {} to {}: {:.0f} MB/s, round trip {:.2f} ms", offers[i].name,
+             i + 1 < offers.size() ? offers[i + 1].name : offers.front().name, offers[i].link.bytes_per_second * 1e-6,
+             offers[i].link.round_trip_seconds * 1e3);
+  }
 }
 
 void Cluster::take_placement(const StageSite& site, const Placement& placement) {

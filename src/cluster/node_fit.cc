@@ -82,8 +82,13 @@ double NodeFit::compute_seconds(int32_t first, int32_t end, bool output) const n
 
 double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const noexcept {
   const bool is_whole = first == 0 && end == model_.num_layers() && output;
-  // Beside the output, a worker returns only what the step's result names.
-  if (holds_nothing(first, end, output) || is_whole || (output && !is_head_)) return 0;
+  if (holds_nothing(first, end, output)) return 0;
+  if (output && !is_head_) {
+    // The logits of rows with an output go to the head.
+    return static_cast<double>(int64_t{output_rows()} * model_.vocab_size) * sizeof(float) /
+           offer_.link.bytes_per_second;
+  }
+  if (is_whole) return 0;
   const int64_t token_bytes =
       options_.token_bytes > 0 ? options_.token_bytes : model_.hidden * static_cast<int64_t>(sizeof(float));
   // From the last layers, only rows with an output go on.

@@ -236,9 +236,11 @@ Judged judge(const Case& c, const std::vector<int32_t>& layers, size_t output_no
     const double compute = offer.costs.fixed_seconds + offer.costs.layer_seconds(layer_bytes, c.options.rows) +
                            (output ? offer.costs.output_seconds(output_rows) : 0);
     const bool sends = !all && (head || !output);
-    const double transfer = sends ? (layer == c.model.layers.size() ? output_rows : c.options.rows) * c.model.hidden *
-                                        4 / offer.link.bytes_per_second
-                                  : 0;
+    const bool returns_logits = output && !head;
+    const double transfer = returns_logits ? output_rows * 4.0 * c.model.vocab_size / offer.link.bytes_per_second
+                            : sends ? (layer == c.model.layers.size() ? output_rows : c.options.rows) * c.model.hidden *
+                                          4 / offer.link.bytes_per_second
+                                    : 0;
     judged.seconds = std::max({judged.seconds, compute, transfer});
     const int64_t stages = head && output && layers[0] < c.model.num_layers() ? 2 : 1;
     int64_t room = offer.memory_bytes - file_bytes - file_bytes / 10 -

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cluster/link_meter.h"
 #include "cluster/message_fields.h"
 #include "cluster/time_limits.h"
 
@@ -86,6 +87,21 @@ NodeCosts RemoteNode::probe() {
   NodeCosts costs = read_costs(control_->ask("probe", {}, kProbeSeconds));
   check_costs(costs, address_);
   return costs;
+}
+
+std::string RemoteNode::measure_key() { return read_text(control_->ask("measured", {}, kAnswerSeconds), "key", 256); }
+
+NodeLink RemoteNode::measure_from_head() {
+  const std::unique_ptr<Link> link = open_link(std::string(kMeasurePurpose), measure_key());
+  const auto measure = measure_link(*link, "head", after(kBeginSeconds));
+  if (!measure) throw Error(measure.error().code(), cat("worker ", address_, ": ", measure.error().message()));
+  return {.bytes_per_second = measure.value().bytes_per_s, .round_trip_seconds = measure.value().round_trip_s};
+}
+
+NodeLink RemoteNode::measure_to(const std::string& address, const std::string& key) {
+  const nlohmann::json answer = control_->ask("reach", {{"address", address}, {"key", key}}, kBeginSeconds);
+  return {.bytes_per_second = read_number(answer, "bytes_per_second", 1, 1e15),
+          .round_trip_seconds = read_number(answer, "round_trip", 0, 1e6)};
 }
 
 int64_t RemoteNode::load(const StageUnits& units, const TaskProgress& progress) {

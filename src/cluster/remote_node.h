@@ -8,6 +8,7 @@
 #include "cluster/control_messages.h"
 #include "cluster/handshake.h"
 #include "cluster/model_share.h"
+#include "cluster/placement.h"
 
 namespace headrace::cluster {
 
@@ -31,6 +32,11 @@ class RemoteNode {
   /// Sends what the worker lacks of the model for `units`; the bytes of it.
   int64_t send_parts(const ModelShare& share, const StageUnits& units, const TaskProgress& progress);
   [[nodiscard]] NodeCosts probe();
+  /// For whoever measures the way to it.
+  [[nodiscard]] std::string measure_key();
+  /// The way from here to it, and from it to another worker.
+  [[nodiscard]] NodeLink measure_from_head();
+  [[nodiscard]] NodeLink measure_to(const std::string& address, const std::string& key);
   /// Bytes of the packed weights.
   int64_t load(const StageUnits& units, const TaskProgress& progress);
   /// `kv_bytes`: of the stage's cache.

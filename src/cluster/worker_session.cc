@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/system_memory.h"
 #include "cluster/control_messages.h"
+#include "cluster/link_meter.h"
 #include "cluster/message_fields.h"
 #include "cluster/model_share.h"
 #include "cluster/time_limits.h"
@@ -60,6 +61,8 @@ nlohmann::json WorkerSession::answer(const std::string& what, const nlohmann::js
   if (what == "received") return receive_ranges(progress);
   if (what == "ready") return make_ready();
   if (what == "probe") return to_json(machine_.probe());
+  if (what == "measured") return {{"key", keys_.issue(std::string(kMeasurePurpose))}};
+  if (what == "reach") return reach(fields);
   if (what == "load") return load(fields, progress);
   if (what == "prepare") return prepare(fields);
   if (what == "join") return join(fields);
@@ -143,6 +146,19 @@ nlohmann::json WorkerSession::make_ready() {
   return nlohmann::json::object();
 }
 
+nlohmann::json WorkerSession::reach(const nlohmann::json& fields) {
+  const std::string address = read_text(fields, "address", 512);
+  const Deadline deadline = after(kLinkSeconds);
+  const auto refuse = [&](const Error& error) {
+    throw Error(error.code(), cat("from worker ", config_.listen, " to worker ", address, ": ", error.message()));
+  };
+  auto link = open_data_link(network_, address, read_text(fields, "key", 256), std::string(kMeasurePurpose), deadline);
+  if (!link) refuse(link.error());
+  const auto measure = measure_link(*link.value(), config_.listen, deadline);
+  if (!measure) refuse(measure.error());
+  return {{"round_trip", measure.value().round_trip_s}, {"bytes_per_second", measure.value().bytes_per_s}};
+}
+
 nlohmann::json WorkerSession::load(const nlohmann::json& fields, const TaskProgress& progress) {
   const StageUnits units = read_units(read_object(fields, "units"), machine_.spec().num_layers());
   if (parts_) machine_.open(open_model(value_or_throw(parts_->model_path(units))), hash_, rules_);
@@ -188,6 +204,13 @@ nlohmann::json WorkerSession::begin() {
 }
 
 void WorkerSession::take_link(const std::string& purpose, std::unique_ptr<Link> link) {
+  if (purpose == kMeasurePurpose) {
+    const std::lock_guard lock(mutex_);
+    measured_.push_back(std::async(std::launch::async, [mine = std::move(link)] {
+      (void)answer_measuring(*mine, after(kLinkSeconds));  // whoever measures hears of what went wrong
+    }));
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     links_[purpose] = std::move(link);

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,7 @@ struct WorkerConfig {
 ///   missing, received  what the head has to send of some units, and whether it came; first of none: the headers
 ///   ready              reads the headers
 ///   probe              what units take here
+///   measured, reach    lets another machine measure the way to here; measures the way to another worker
 ///   load               packs the weights of units, which have come
 ///   prepare            makes the stage; the answer holds the keys that data connections begin with
 ///   join               connects to the next stage
@@ -62,6 +64,7 @@ class WorkerSession {
   nlohmann::json missing(const nlohmann::json& fields);
   nlohmann::json receive_ranges(const TaskProgress& progress);
   nlohmann::json make_ready();
+  nlohmann::json reach(const nlohmann::json& fields);
   nlohmann::json load(const nlohmann::json& fields, const TaskProgress& progress);
   nlohmann::json prepare(const nlohmann::json& fields);
   nlohmann::json join(const nlohmann::json& fields);
@@ -90,6 +93,7 @@ class WorkerSession {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::unique_ptr<Link>> links_;  ///< by purpose, not taken yet
+  std::vector<std::future<void>> measured_;             ///< by others, on threads of their own
 };
 
 }  // namespace headrace::cluster
