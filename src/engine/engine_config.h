@@ -9,6 +9,7 @@
 #include "backend/cpu/tuning.h"
 #include "base/isa.h"
 #include "model/stage_units.h"
+#include "ops/recipe.h"
 
 namespace headrace {
 
