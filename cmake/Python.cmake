@@ -6,7 +6,7 @@ find_package(pybind11 2.10 REQUIRED)
 get_property(rooms GLOBAL PROPERTY HR_ROOMS)
 
 set(engine_rooms hr_base hr_tensor hr_step hr_quant hr_ops hr_backend hr_files hr_text hr_kv hr_arch hr_model hr_sample
-  hr_sched hr_engine hr_api)
+  hr_sched hr_engine hr_cluster hr_api)
 set(package ${CMAKE_BINARY_DIR}/python/headrace)
 
 # hr_python_module(NAME SOURCE ROOM...)
