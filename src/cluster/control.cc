@@ -54,6 +54,8 @@ void serve_control(Link& link, const ControlAnswer& answer) {
       reply = answer(read_text(received.value(), "ask", 64), received.value(), progress);
     } catch (const Error& error) {
       reply = error_message(error);
+    } catch (const std::exception& error) {  // no memory, above all: of this one question
+      reply = error_message(Error(ErrorCode::kInternal, error.what()));
     }
     if (!send_message(link, id, reply, after(kStallSeconds))) return;
   }

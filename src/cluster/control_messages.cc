@@ -92,9 +92,10 @@ nlohmann::json to_json(const StageRules& rules) {
           {"gather_outputs", rules.gather_outputs}};
 }
 
-StageRules read_stage_rules(const nlohmann::json& json, size_t num_groups) {
+StageRules read_stage_rules(const nlohmann::json& json, const ArchSpec& spec) {
+  const size_t num_groups = spec.cache_groups.size();
   StageRules rules{.group_blocks = {},
-                   .max_seq_len = static_cast<int32_t>(read_integer(json, "max_seq_len", 1, 1 << 30)),
+                   .max_seq_len = static_cast<int32_t>(read_integer(json, "max_seq_len", 1, spec.max_positions)),
                    .gather_outputs = read_bool(json, "gather_outputs")};
   for (const nlohmann::json& blocks : read_array(json, "group_blocks", num_groups, num_groups)) {
     rules.group_blocks.push_back(static_cast<int32_t>(as_integer(blocks, "group_blocks", 1, 1 << 30)));

@@ -29,6 +29,7 @@ struct NodeDescription {
 /// Of a model with so many layers: within it and not empty.
 [[nodiscard]] StageUnits read_units(const nlohmann::json& json, int32_t num_layers);
 [[nodiscard]] nlohmann::json to_json(const StageRules& rules);
-[[nodiscard]] StageRules read_stage_rules(const nlohmann::json& json, size_t num_groups);
+/// Of a model of that architecture.
+[[nodiscard]] StageRules read_stage_rules(const nlohmann::json& json, const ArchSpec& spec);
 
 }  // namespace headrace::cluster

@@ -19,14 +19,29 @@ void NodeMachine::open(ModelFiles files, std::string model_hash, const ComputeRu
   model_ = std::make_unique<Model>(std::move(files), std::move(model_hash), rules, std::move(spec));
 }
 
+const NodeMachine::Model& NodeMachine::model() const {
+  if (!model_) throw Error(ErrorCode::kInvalidArgument, "no model is open yet");
+  return *model_;
+}
+
+const StageUnits* NodeMachine::packed_units() const noexcept {
+  if (stage_) return &stage_->weights().units();
+  return weights_ ? &weights_->units() : nullptr;
+}
+
+bool NodeMachine::has_packed(const std::string& model_hash, const StageUnits& units) const noexcept {
+  const StageUnits* const packed = packed_units();
+  return packed != nullptr && model_->hash == model_hash && *packed == units;
+}
+
 NodeCosts NodeMachine::probe() {
-  return probe_node({.files = model_->files,
-                     .spec = model_->spec,
+  return probe_node({.files = model().files,
+                     .spec = model().spec,
                      .backend = *backend_,
                      .pool = pool_,
                      .comm = comm_,
-                     .numerics = model_->rules.numerics,
-                     .kv_dtype = model_->rules.kv_dtype});
+                     .numerics = model().rules.numerics,
+                     .kv_dtype = model().rules.kv_dtype});
 }
 
 int64_t NodeMachine::load(const StageUnits& units, const LoadProgress& progress) {
@@ -34,8 +49,20 @@ int64_t NodeMachine::load(const StageUnits& units, const LoadProgress& progress)
   if (weights_ && weights_->units() == units) return weights_->packed_bytes();
   stage_.reset();
   weights_.reset();
-  weights_.emplace(*backend_, pool_, model_->files, model_->spec, model_->rules.numerics, units, progress);
+  weights_.emplace(*backend_, pool_, model().files, model().spec, model().rules.numerics, units, progress);
   return weights_->packed_bytes();
+}
+
+int64_t NodeMachine::kv_bytes(const StageRules& rules) const {
+  const StageUnits* const units = packed_units();
+  if (units == nullptr) throw Error(ErrorCode::kInvalidArgument, "no weights are loaded yet");
+  int64_t bytes = 0;
+  for (size_t group = 0; group < rules.group_blocks.size(); ++group) {
+    CacheGroupSpec own = model().spec.cache_groups[group];
+    std::erase_if(own.layers, [&](int32_t layer) { return layer < units->first_layer || layer >= units->end_layer; });
+    bytes += rules.group_blocks[group] * kBlockTokens * kv_bytes_per_token(model().spec, own, model().rules.kv_dtype);
+  }
+  return bytes;
 }
 
 std::unique_ptr<Stage> NodeMachine::make_stage(const StageRules& rules) {
@@ -45,7 +72,7 @@ std::unique_ptr<Stage> NodeMachine::make_stage(const StageRules& rules) {
   }
   if (stage_) weights_.emplace(stage_->take_weights());
   stage_.reset();
-  HR_CHECK(weights_.has_value(), "weights are loaded before a stage is made");
+  if (!weights_) throw Error(ErrorCode::kInvalidArgument, "no weights are loaded yet");
   const StageConfig config{.kv_dtype = model_->rules.kv_dtype,
                            .group_blocks = rules.group_blocks,
                            .max_tokens = model_->rules.max_step_tokens,

@@ -31,7 +31,8 @@ struct StageRules {
 };
 
 /// A worker's compute threads, device, and the model it has open. What was packed is kept for the next time that the
-/// same is asked for. Threading: one thread.
+/// same is asked for. Its functions throw Error(kInvalidArgument) where they come before what they need. Threading: one
+/// thread.
 class NodeMachine {
  public:
   NodeMachine(Isa isa, int threads, const CpuTuning& tuning);
@@ -42,14 +43,17 @@ class NodeMachine {
   /// model or by other rules is dropped.
   void open(ModelFiles files, std::string model_hash, const ComputeRules& rules);
   [[nodiscard]] NodeCosts probe();
+  /// Whether the weights of `units` of that model are packed, by any rules that it was opened with last.
+  [[nodiscard]] bool has_packed(const std::string& model_hash, const StageUnits& units) const noexcept;
   /// Packs the weights of `units`, which must be in the files, unless they are packed already. Their bytes.
   int64_t load(const StageUnits& units, const LoadProgress& progress);
+  /// Bytes of the KV cache of what load() packed.
+  [[nodiscard]] int64_t kv_bytes(const StageRules& rules) const;
   /// A stage with what load() packed; once, until it is given back.
   [[nodiscard]] std::unique_ptr<Stage> make_stage(const StageRules& rules);
   void give_back(std::unique_ptr<Stage> stage) { stage_ = std::move(stage); }
 
-  [[nodiscard]] const ArchSpec& spec() const noexcept { return model_->spec; }
-  [[nodiscard]] const ComputeRules& rules() const noexcept { return model_->rules; }
+  [[nodiscard]] const ArchSpec& spec() const { return model().spec; }
 
  private:
   struct Model {
@@ -58,6 +62,10 @@ class NodeMachine {
     ComputeRules rules;
     ArchSpec spec;
   };
+
+  [[nodiscard]] const Model& model() const;
+  /// Of what is packed; null: nothing is.
+  [[nodiscard]] const StageUnits* packed_units() const noexcept;
 
   Isa isa_;
   ComputePool pool_;

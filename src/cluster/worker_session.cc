@@ -15,7 +15,7 @@
 namespace headrace::cluster {
 namespace {
 
-/// Of the memory that is free when a head asks.
+/// Of the memory that is free when a head comes.
 constexpr double kFreeShare = 0.8;
 /// Until the other end of a data connection has made it.
 constexpr double kLinkSeconds = 15;
@@ -33,7 +33,8 @@ std::filesystem::path parts_folder() {
   return *folder / "parts";
 }
 
-std::string value_or_throw(Result<std::string> result) {
+template <class Value>
+Value value_or_throw(Result<Value> result) {
   if (!result) throw result.error();
   return std::move(result).value();
 }
@@ -42,7 +43,14 @@ std::string value_or_throw(Result<std::string> result) {
 
 WorkerSession::WorkerSession(NodeMachine& machine, const WorkerConfig& config, Network& network, DataKeys& keys,
                              std::function<void()> hang_up)
-    : machine_(machine), config_(config), network_(network), keys_(keys), hang_up_(std::move(hang_up)) {}
+    : machine_(machine),
+      config_(config),
+      network_(network),
+      keys_(keys),
+      hang_up_(std::move(hang_up)),
+      memory_bytes_(config.memory_bytes > 0
+                        ? config.memory_bytes
+                        : static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes()))) {}
 
 void WorkerSession::end() {
   heartbeat_.reset();
@@ -60,7 +68,7 @@ nlohmann::json WorkerSession::answer(const std::string& what, const nlohmann::js
   if (what == "missing") return missing(fields);
   if (what == "received") return receive_ranges(progress);
   if (what == "ready") return make_ready();
-  if (what == "probe") return to_json(machine_.probe());
+  if (what == "probe") return probe();
   if (what == "measured") return {{"key", keys_.issue(std::string(kMeasurePurpose))}};
   if (what == "reach") return reach(fields);
   if (what == "load") return load(fields, progress);
@@ -71,16 +79,17 @@ nlohmann::json WorkerSession::answer(const std::string& what, const nlohmann::js
 }
 
 nlohmann::json WorkerSession::describe() const {
-  const int64_t free = static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes()));
   return to_json({.build = build_id(),
                   .isa = std::string(isa_name(machine_.isa())),
                   .threads = machine_.threads(),
-                  .memory_bytes = config_.memory_bytes > 0 ? config_.memory_bytes : free});
+                  .memory_bytes = memory_bytes_});
 }
 
 nlohmann::json WorkerSession::open(const nlohmann::json& fields, const TaskProgress& progress) {
   end();
+  is_ready_ = false;
   parts_.reset();
+  expected_.clear();
   copy_.clear();
   rules_ = read_compute_rules(read_object(fields, "rules"));
   hash_ = read_text(fields, "hash", 64);
@@ -102,8 +111,17 @@ nlohmann::json WorkerSession::open(const nlohmann::json& fields, const TaskProgr
 nlohmann::json WorkerSession::take_manifest(const nlohmann::json& fields) {
   ModelManifest manifest = parse_manifest(read_text(fields, "text", kMaxManifestBytes));
   if (manifest.hash() != hash_) throw Error(ErrorCode::kCorrupt, "a manifest of another model");
+  end();
+  is_ready_ = false;
+  expected_.clear();
+  copy_.clear();
   parts_ = std::make_unique<PartStore>(parts_folder(), std::move(manifest), config_.disk_bytes);
   return nlohmann::json::object();
+}
+
+nlohmann::json WorkerSession::probe() {
+  require_ready("probe");
+  return to_json(machine_.probe());
 }
 
 StageUnits WorkerSession::units_of(const nlohmann::json& fields) const {
@@ -114,7 +132,12 @@ StageUnits WorkerSession::units_of(const nlohmann::json& fields) const {
 nlohmann::json WorkerSession::missing(const nlohmann::json& fields) {
   expected_.clear();
   if (!parts_) return {{"ranges", nlohmann::json::array()}};
-  expected_ = parts_->missing(units_of(fields));
+  const StageUnits units = units_of(fields);
+  if (!machine_.has_packed(hash_, units)) {
+    const int64_t damaged = value_or_throw(parts_->forget_damaged(units));
+    if (damaged > 0) log_warn("{} kept parts of model {} are damaged and asked for again", damaged, hash_);
+  }
+  expected_ = parts_->missing(units);
   nlohmann::json answer = {{"ranges", expected_}};
   if (!expected_.empty()) answer["key"] = keys_.issue("bytes");
   return answer;
@@ -142,7 +165,13 @@ nlohmann::json WorkerSession::make_ready() {
   std::string path = copy_;
   if (parts_) path = value_or_throw(parts_->model_path({}));
   if (path.empty()) throw Error(ErrorCode::kInvalidArgument, "ready comes after open");
+  end();
   machine_.open(open_model(path), hash_, rules_);
+  if (parts_ && parts_->manifest().num_layers != machine_.spec().num_layers()) {
+    throw Error(ErrorCode::kCorrupt, cat("a manifest of ", parts_->manifest().num_layers,
+                                         " layers; the model's headers say ", machine_.spec().num_layers()));
+  }
+  is_ready_ = true;
   return nlohmann::json::object();
 }
 
@@ -159,17 +188,28 @@ nlohmann::json WorkerSession::reach(const nlohmann::json& fields) {
   return {{"round_trip", measure.value().round_trip_s}, {"bytes_per_second", measure.value().bytes_per_s}};
 }
 
+void WorkerSession::require_ready(const char* what) const {
+  if (!is_ready_) throw Error(ErrorCode::kInvalidArgument, cat(what, " comes after ready"));
+}
+
 nlohmann::json WorkerSession::load(const nlohmann::json& fields, const TaskProgress& progress) {
+  require_ready("load");
+  end();
   const StageUnits units = read_units(read_object(fields, "units"), machine_.spec().num_layers());
   if (parts_) machine_.open(open_model(value_or_throw(parts_->model_path(units))), hash_, rules_);
   return {{"packed_bytes", machine_.load(units, progress)}};
 }
 
 nlohmann::json WorkerSession::prepare(const nlohmann::json& fields) {
-  const StageRules rules = read_stage_rules(read_object(fields, "stage"), machine_.spec().cache_groups.size());
+  require_ready("prepare");
+  end();
+  const StageRules rules = read_stage_rules(read_object(fields, "stage"), machine_.spec());
   const std::string wire = read_text(fields, "wire_dtype", 8);
   const std::optional<WireDtype> wire_dtype = find_wire_dtype(wire);
   if (!wire_dtype) throw Error(ErrorCode::kUnsupported, cat("wire_dtype: '", printable(wire), "' is not known here"));
+  if (const int64_t bytes = machine_.kv_bytes(rules); bytes > memory_bytes_) {
+    throw Error(ErrorCode::kOutOfMemory, cat("a KV cache of ", bytes, " bytes; this worker may take ", memory_bytes_));
+  }
   stage_ = machine_.make_stage(rules);
   stage_config_ = {.hidden = machine_.spec().hidden, .wire = *wire_dtype};
   const std::lock_guard lock(mutex_);

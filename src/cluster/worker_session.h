@@ -42,7 +42,8 @@ struct WorkerConfig {
 ///   prepare            makes the stage; the answer holds the keys that data connections begin with
 ///   join               connects to the next stage
 ///   begin              once all connections are there: runs steps
-/// Threading: answer() on one thread, take_link() on any.
+/// What comes in another order is refused by Error(kInvalidArgument). Threading: answer() on one thread, take_link() on
+/// any.
 class WorkerSession {
  public:
   /// `hang_up` ends the control link; from any thread.
@@ -64,11 +65,13 @@ class WorkerSession {
   nlohmann::json missing(const nlohmann::json& fields);
   nlohmann::json receive_ranges(const TaskProgress& progress);
   nlohmann::json make_ready();
+  nlohmann::json probe();
   nlohmann::json reach(const nlohmann::json& fields);
   nlohmann::json load(const nlohmann::json& fields, const TaskProgress& progress);
   nlohmann::json prepare(const nlohmann::json& fields);
   nlohmann::json join(const nlohmann::json& fields);
   nlohmann::json begin();
+  void require_ready(const char* what) const;
   [[nodiscard]] StageUnits units_of(const nlohmann::json& fields) const;
   [[nodiscard]] std::unique_ptr<Link> wait_for_link(const std::string& purpose);
 
@@ -78,7 +81,9 @@ class WorkerSession {
   DataKeys& keys_;
   std::function<void()> hang_up_;
 
-  std::string hash_;  ///< of the model
+  int64_t memory_bytes_;   ///< for weights, workspace and cache
+  std::string hash_;       ///< of the model
+  bool is_ready_ = false;  ///< the machine has that model open
   ComputeRules rules_;
   std::string copy_;                  ///< argument of open_model, where this machine has the model itself
   std::unique_ptr<PartStore> parts_;  ///< else what the head has sent
