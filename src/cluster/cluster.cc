@@ -82,8 +82,10 @@ Cluster::~Cluster() {
 void Cluster::connect() {
   for_all(nodes_.size(), [this](size_t i) {
     Node& node = nodes_[i];
+    show_up(i, false);
     node.remote.reset();
     node.remote = std::make_unique<RemoteNode>(*network_, node.address, credentials_);
+    show_up(i, true);
     const NodeDescription& description = node.remote->description();
     node.isa = description.isa;
     node.threads = description.threads;
@@ -264,6 +266,10 @@ void Cluster::build_head_stages(const StageSite& site) {
 }
 
 void Cluster::link_up() {
+  {
+    const std::lock_guard lock(mutex_);
+    early_.reset();
+  }
   std::vector<StageKeys> keys(nodes_.size());
   for_all(nodes_.size(), [&](size_t i) {
     StageRules rules = stage_rules_;
@@ -280,26 +286,32 @@ void Cluster::link_up() {
         {.name = cat("worker ", nodes_[i].address), .plans = nodes_[i].remote->open_link("plans", keys[i].plans)});
     heartbeats.push_back(std::make_shared<Heartbeat>(nodes_[i].remote->open_link("heartbeat", keys[i].heartbeat),
                                                      HeartbeatLimits{},
-                                                     [this, name = workers.back().name](const Error& error) {
-                                                       lost(Error(error.code(), cat(name, ": ", error.message())));
-                                                     }));
+                                                     [this, i](const Error& error) { lost(i, error); }));
   }
   std::unique_ptr<Link> activations = nodes_.front().remote->open_link("activations", keys.front().activations);
   for_all(nodes_.size(), [&](size_t i) { nodes_[i].remote->begin(); });
   auto pipeline = std::make_shared<PipelineExecutor>(
       PipelineExecutor::Config{.hidden = spec_.hidden, .wire = *find_wire_dtype(options_.wire_dtype)},
       std::move(head_stages_), std::move(workers), std::move(activations), [this] { look_again(); });
-  const std::lock_guard lock(mutex_);
-  pipeline_ = std::move(pipeline);
-  heartbeats_ = std::move(heartbeats);
-  shown_ = describe_nodes();
-  is_lost_ = false;
+  std::optional<Error> early;
+  std::shared_ptr<PipelineExecutor> current;
+  {
+    const std::lock_guard lock(mutex_);
+    pipeline_ = std::move(pipeline);
+    heartbeats_ = std::move(heartbeats);
+    shown_ = describe_nodes();
+    is_lost_ = false;
+    early = std::exchange(early_, std::nullopt);
+    current = pipeline_;
+  }
+  if (early) current->lose(*early);
 }
 
 void Cluster::end_heartbeats() {
   std::vector<std::shared_ptr<Heartbeat>> ended;
   const std::lock_guard lock(mutex_);
   ended.swap(heartbeats_);  // destroyed after the lock is gone: a heartbeat that waits for it could not end
+  for (const auto& heartbeat : ended) heartbeat->stop();
 }
 
 std::vector<ClusterNode> Cluster::describe_nodes() const {
@@ -325,9 +337,19 @@ std::shared_ptr<PipelineExecutor> Cluster::pipeline() const {
 }
 
 void Cluster::submit(StepPlan plan) {
-  pipeline()->submit(std::move(plan));
-  const std::lock_guard lock(mutex_);
-  ++out_;
+  std::shared_ptr<PipelineExecutor> current;
+  {
+    const std::lock_guard lock(mutex_);
+    ++out_;
+    // Machines that have come back hold nothing of what earlier steps of the epoch computed.
+    if (!pipeline_ || plan.epoch == gone_) {
+      ++refused_;
+      return;
+    }
+    epoch_ = plan.epoch;
+    current = pipeline_;
+  }
+  current->submit(std::move(plan));
 }
 
 bool Cluster::can_take() const {
@@ -335,31 +357,65 @@ bool Cluster::can_take() const {
   return current && current->can_take();
 }
 
-bool Cluster::wait(bool for_room) { return pipeline()->wait(for_room); }
+bool Cluster::wait(bool for_room) {
+  std::shared_ptr<PipelineExecutor> current;
+  {
+    const std::lock_guard lock(mutex_);
+    if (refused_ > 0) return true;
+    current = pipeline_;
+  }
+  return current->wait(for_room);
+}
 
 void Cluster::wake() noexcept {
   if (const auto current = pipeline()) current->wake();
 }
 
 Result<std::monostate> Cluster::receive(StepResult& result) {
-  auto received = pipeline()->receive(result);
+  std::shared_ptr<PipelineExecutor> current;
   {
     const std::lock_guard lock(mutex_);
+    if (refused_ == 0) current = pipeline_;
+  }
+  auto received = current
+                      ? current->receive(result)
+                      : Error(ErrorCode::kUnavailable, "a machine of the cluster was lost, and what it had computed");
+  {
+    const std::lock_guard lock(mutex_);
+    if (refused_ > 0) --refused_;
     --out_;
   }
   changed_.notify_all();
   return received;
 }
 
+int64_t Cluster::losses() const {
+  const std::lock_guard lock(mutex_);
+  // The keeper may not have seen the last one yet.
+  return losses_ + (!is_lost_ && pipeline_ && pipeline_->is_lost() ? 1 : 0);
+}
+
 double Cluster::seconds_lost() const {
   const std::lock_guard lock(mutex_);
-  // The keeper may not have seen it yet.
-  if (!is_lost_) return pipeline_ && pipeline_->is_lost() ? 1e-9 : 0;
+  if (!is_lost_) return 0;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - lost_at_).count();
 }
 
-void Cluster::lost(const Error& error) {
-  if (const auto current = pipeline()) current->lose(error);
+void Cluster::lost(size_t worker, const Error& error) {
+  const Error named(error.code(), cat("worker ", nodes_[worker].address, ": ", error.message()));
+  show_up(worker, false);
+  std::shared_ptr<PipelineExecutor> current;
+  {
+    const std::lock_guard lock(mutex_);
+    current = pipeline_;
+    if (!current) early_ = named;
+  }
+  if (current) current->lose(named);
+}
+
+void Cluster::show_up(size_t worker, bool up) {
+  const std::lock_guard lock(mutex_);
+  if (worker + 1 < shown_.size()) shown_[worker + 1].up = up;
 }
 
 void Cluster::look_again() {
@@ -370,6 +426,7 @@ void Cluster::look_again() {
 
 void Cluster::keep() {
   while (true) {
+    std::shared_ptr<PipelineExecutor> old;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stop_ || is_lost_ || (pipeline_ && pipeline_->is_lost()); });
@@ -382,7 +439,12 @@ void Cluster::keep() {
       // All steps that are out have failed; whoever waits for them hears of it first.
       changed_.wait(lock, [this] { return stop_ || out_ == 0; });
       if (stop_) return;
+      old = std::exchange(pipeline_, nullptr);
+      if (old) gone_ = epoch_;
     }
+    end_heartbeats();
+    if (old) head_stages_ = old->stop();
+    old.reset();
     rejoin();
     std::unique_lock lock(mutex_);
     if (is_lost_) changed_.wait_for(lock, kRejoinPause, [this] { return stop_; });
@@ -391,18 +453,11 @@ void Cluster::keep() {
 
 void Cluster::rejoin() {
   try {
-    std::shared_ptr<PipelineExecutor> old;
-    {
-      const std::lock_guard lock(mutex_);
-      old = std::exchange(pipeline_, nullptr);
-    }
-    end_heartbeats();
-    if (old) head_stages_ = old->stop();
-    old.reset();
     connect();
     for_all(nodes_.size(), [this](size_t i) { load_worker(nodes_[i]); });
     link_up();
     log_info("all workers are there again");
+    last_failure_.clear();
   } catch (const Error& error) {
     if (last_failure_ != error.message()) log_warn("not joined again yet: {}", error.message());
     last_failure_ = error.message();
@@ -424,7 +479,7 @@ ClusterFigures Cluster::figures() const {
   all.placement = placement_text_;
   for (size_t i = 0; i < heartbeats.size(); ++i) {
     const HeartbeatFigures beats = heartbeats[i]->figures();
-    all.nodes[i + 1].up = heartbeats[i]->seconds_since_heard() < HeartbeatLimits{}.silence_s;
+    all.nodes[i + 1].up = all.nodes[i + 1].up && heartbeats[i]->seconds_since_heard() < HeartbeatLimits{}.silence_s;
     all.nodes[i + 1].round_trip_seconds = beats.mean_round_trip_s;
     all.nodes[i + 1].missed_heartbeats = beats.num_missed;
   }

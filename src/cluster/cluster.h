@@ -38,6 +38,7 @@ class Cluster final : public Executor {
   [[nodiscard]] bool wait(bool for_room) override;
   void wake() noexcept override;
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override;
+  [[nodiscard]] int64_t losses() const override;
   [[nodiscard]] double seconds_lost() const override;
 
   [[nodiscard]] ClusterFigures figures() const;
@@ -70,7 +71,8 @@ class Cluster final : public Executor {
   /// Of the thread that joins lost workers again.
   void keep();
   void rejoin();
-  void lost(const Error& error);
+  void lost(size_t worker, const Error& error);
+  void show_up(size_t worker, bool up);
   void look_again();
   [[nodiscard]] std::shared_ptr<PipelineExecutor> pipeline() const;
 
@@ -96,6 +98,10 @@ class Cluster final : public Executor {
   std::vector<std::shared_ptr<Heartbeat>> heartbeats_;
   std::vector<ClusterNode> shown_;  ///< the machines, without what changes from step to step
   int32_t out_ = 0;                 ///< steps submitted and not received
+  int32_t refused_ = 0;             ///< of them, the first: those that no pipeline has taken
+  std::optional<EpochId> epoch_;    ///< of the last step that a pipeline has taken
+  std::optional<EpochId> gone_;     ///< whose cache was with a pipeline that is no more
+  std::optional<Error> early_;      ///< a loss while there was no pipeline that could be told
   bool stop_ = false;
   bool is_lost_ = false;
   std::chrono::steady_clock::time_point lost_at_;

@@ -7,10 +7,11 @@ namespace headrace::cluster {
 namespace {
 
 constexpr int kEchoes = 20;
-constexpr size_t kFirstRoundBytes = 64 << 10;
-constexpr size_t kLastRoundBytes = 4 << 20;  // with the rounds before it: 8 MiB
+constexpr size_t kFirstRoundBytes = 32 << 10;
+/// With the rounds before it a quarter of a megabyte: a start that has no part of the model to send sends little.
+constexpr size_t kLastRoundBytes = 128 << 10;
 constexpr double kMaxSeconds = 0.3;
-constexpr size_t kFrameBytes = 1 << 20;
+constexpr size_t kFrameBytes = 64 << 10;
 /// Ids of echoes: the last one ends the measuring.
 constexpr uint64_t kEcho = 1;
 constexpr uint64_t kEnd = 2;

@@ -15,7 +15,7 @@ struct LinkMeasure {
 /// Purpose (handshake.h) of links that are measured.
 inline constexpr std::string_view kMeasurePurpose = "measure";
 
-/// Measures a link to a peer that runs answer_measuring: echoes, then rounds of more and more bytes, up to 8 MiB or
+/// Measures a link to a peer that runs answer_measuring: echoes, then rounds of more and more bytes, up to 0.25 MB or
 /// about 0.3 s in all. The link can be used on. An error names `from` (this side) and the peer.
 [[nodiscard]] Result<LinkMeasure> measure_link(Link& link, const std::string& from, Deadline deadline);
 

@@ -336,7 +336,8 @@ void Generator::take_token(ActiveRequest& request, Continuation& continuation, c
 
 void Generator::recover(const Error& error) {
   ++counts_.failed_steps;
-  if (engine_.executor().seconds_lost() > 0) {
+  if (const int64_t losses = engine_.executor().losses(); losses != losses_) {
+    losses_ = losses;
     log_warn("{} requests wait: {}", requests_.size(), error.message());
   } else {
     fail_begun(error);

@@ -110,7 +110,8 @@ class Generator {
   std::vector<SampleJob> jobs_;
   uint64_t next_sequence_ = 1;
   int32_t steps_out_ = 0;
-  bool idle_ = false;  // nothing can be computed now
+  bool idle_ = false;   // nothing can be computed now
+  int64_t losses_ = 0;  // of machines, so far as the engine has begun anew for them
   StepResult result_;
   GeneratorFigures counts_;
 

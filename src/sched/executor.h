@@ -23,6 +23,9 @@ class Executor {
   }
   /// Ends a wait() of another thread, or the next one if there is none. From any thread.
   virtual void wake() noexcept {}
+  /// How often machines were lost, and with them what steps had computed: those of the epoch fail, and another one
+  /// begins with machines that have come back.
+  [[nodiscard]] virtual int64_t losses() const { return 0; }
   /// How long machines have been gone that are waited for; 0: none is. can_take() is false meanwhile.
   [[nodiscard]] virtual double seconds_lost() const { return 0; }
   /// Waits for the oldest step whose result was not received yet, and moves its result to `result`. A failed step is an
