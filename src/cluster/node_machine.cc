@@ -60,7 +60,8 @@ int64_t NodeMachine::kv_bytes(const StageRules& rules) const {
   for (size_t group = 0; group < rules.group_blocks.size(); ++group) {
     CacheGroupSpec own = model().spec.cache_groups[group];
     std::erase_if(own.layers, [&](int32_t layer) { return layer < units->first_layer || layer >= units->end_layer; });
-    bytes += rules.group_blocks[group] * kBlockTokens * kv_bytes_per_token(model().spec, own, model().rules.kv_dtype);
+    bytes += int64_t{rules.group_blocks[group]} * kBlockTokens *
+             kv_bytes_per_token(model().spec, own, model().rules.kv_dtype);
   }
   return bytes;
 }
