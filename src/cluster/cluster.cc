@@ -19,8 +19,9 @@ constexpr double kFreeShare = 0.8;
 constexpr std::chrono::milliseconds kRejoinPause{500};
 /// How much slower the slowest stage may be for the output to stay with the head.
 constexpr double kLogitsAreWorth = 1.15;
-/// Rows of a step for which stages are balanced.
-constexpr int32_t kPlacementRows = 32;
+/// Rows of the step for which stages are balanced, and of these the rows with an output: twice as many tokens of
+/// prompts as of answers are usual.
+constexpr int32_t kPlacementRows = 48, kPlacementOutputs = 16;
 
 /// Does `task(i)` for 0 <= i < n, each on a thread of its own; throws the first error of the lowest i.
 template <class Task>
@@ -123,6 +124,7 @@ Placement Cluster::find_placement(const StageSite& site) {
   });
   measure_links(offers);
   PlacementOptions wish{.rows = kPlacementRows,
+                        .output_rows = kPlacementOutputs,
                         .max_step_tokens = rules_.max_step_tokens,
                         .max_model_len = site.config.max_model_len,
                         .prefer_kv = options_.placement == "kv",
