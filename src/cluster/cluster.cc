@@ -186,7 +186,6 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
       continue;
     }
     nodes_[i].units = share.units;
-    nodes_[i].gathers = false;
     used.push_back(std::move(nodes_[i]));
   }
   nodes_ = std::move(used);
@@ -197,7 +196,12 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
   const StageUnits& own = placement.nodes.front().units;
   first_units_ = placement.stages.front().units;
   output_on_head_ = own.output;
-  nodes_.back().gathers = output_on_head_;
+  // Whoever computes the output alone needs only the rows that are sampled.
+  const auto outputs_alone = [](const StageUnits& units) { return units.output && units.num_layers() == 0; };
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].gathers = i + 1 < nodes_.size() ? outputs_alone(nodes_[i + 1].units) : output_on_head_;
+  }
+  head_gathers_ = outputs_alone(nodes_.front().units);
   head_.first_layer = own.first_layer;
   head_.end_layer = own.end_layer;
   head_.num_layers = own.num_layers();
@@ -253,7 +257,8 @@ void Cluster::build_head_stages(const StageSite& site) {
     const StageConfig config{.kv_dtype = rules_.kv_dtype,
                              .group_blocks = stage_rules_.group_blocks,
                              .max_tokens = rules_.max_step_tokens,
-                             .max_seq_len = stage_rules_.max_seq_len};
+                             .max_seq_len = stage_rules_.max_seq_len,
+                             .gather_outputs = units.embedding && head_gathers_};
     auto stage = std::make_unique<Stage>(site.backend, site.spec, std::move(weights), config, site.comm);
     assembly_.kv_bytes += stage->kv_bytes();
     return stage;

@@ -47,7 +47,7 @@ class Cluster final : public Executor {
   struct Node {
     std::string address;
     StageUnits units;
-    bool gathers = false;  ///< sends only the rows that are sampled: the output is the head's
+    bool gathers = false;  ///< sends only the rows that are sampled: the next one computes the output alone
     std::string isa;
     int32_t threads = 0;
     int64_t memory_bytes = 0, weight_bytes = 0, kv_bytes = 0;
@@ -85,7 +85,7 @@ class Cluster final : public Executor {
   StageAssembly assembly_;
   StageRules stage_rules_;
   StageUnits first_units_;
-  bool output_on_head_ = true;
+  bool output_on_head_ = true, head_gathers_ = false;
   std::string placement_text_;
   ClusterNode head_;          ///< what does not change
   std::vector<Node> nodes_;   ///< of whoever forms the pipeline: the constructor, then the keeper

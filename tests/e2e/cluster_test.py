@@ -57,6 +57,9 @@ class SameAnswersTest(unittest.TestCase):
             for model, layers in ARCHITECTURES.items():
                 with Server(model, "-t", "1", *flags) as alone:
                     expected = answers(alone)
+                # A last machine that computes the output alone.
+                for cut in ([layers, 0], [layers - 1, 1, 0], [0, layers, 0]):
+                    self.check(model, machines, cut, "last", expected, *flags)
                 for cut in cuts(layers):
                     for output in ("head", "last"):
                         self.check(model, machines, cut, output, expected, *flags)
