@@ -86,7 +86,9 @@ class JoinTest(unittest.TestCase):
                 for node in nodes.values():
                     memory = node["memory"]
                     self.assertLessEqual(memory["weight_bytes"] + memory["kv_cache_bytes"], memory["limit_bytes"], node)
-                self.assertLess(nodes[small.address]["units"]["num_layers"], nodes[large.address]["units"]["num_layers"])
+                layers = {name: node["units"]["num_layers"] for name, node in nodes.items()}
+                # One that would make nothing faster is left out.
+                self.assertLess(layers.get(small.address, 0), layers[large.address])
                 self.assertEqual(server.end(), 0)
 
     def test_A13_parts_of_the_model_are_sent_once(self):
