@@ -1,12 +1,10 @@
 #include "cluster/data_keys.h"
 
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-
-#include <array>
+#include <span>
 
 #include "base/ascii_text.h"
-#include "base/error.h"
+#include "base/cat.h"
+#include "base/crypto.h"
 
 namespace headrace::cluster {
 namespace {
@@ -16,18 +14,8 @@ constexpr size_t kIdBytes = 16;
 
 }  // namespace
 
-std::string random_hex(size_t bytes) {
-  std::vector<unsigned char> random(bytes);
-  if (RAND_bytes(random.data(), static_cast<int>(bytes)) != 1)
-    throw Error(ErrorCode::kInternal, "the system has no random numbers for keys");
-  return hex_text(random);
-}
-
 std::string data_key_id(std::string_view key) {
-  const std::string text = cat("headrace data key id:", key);
-  std::array<unsigned char, 32> digest{};
-  if (EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
-    throw Error(ErrorCode::kInternal, "SHA-256 is not to be had from OpenSSL");
+  const Sha256 digest = sha256(cat("headrace data key id:", key));
   return hex_text(std::span(digest).first(kIdBytes));
 }
 

@@ -11,9 +11,6 @@
 
 namespace headrace::cluster {
 
-/// Random bytes from the system, in hexadecimal. Throws Error(kInternal) where there are none.
-[[nodiscard]] std::string random_hex(size_t bytes);
-
 /// By what a key is named to who issued it; tells nothing of the key.
 [[nodiscard]] std::string data_key_id(std::string_view key);
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ascii_text.h"
+#include "base/crypto.h"
 #include "cluster/message.h"
 #include "cluster/message_fields.h"
 

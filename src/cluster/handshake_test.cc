@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/crypto.h"
 #include "cluster/message.h"
 #include "cluster/message_fields.h"
 #include "cluster/reception.h"

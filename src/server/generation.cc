@@ -5,11 +5,11 @@
 #include <ctime>
 
 #include "base/ascii_text.h"
+#include "base/crypto.h"
 #include "openai/fields.h"
 #include "server/error_reply.h"
 #include "server/generation_reply.h"
 #include "server/openai_sender.h"
-#include "server/sha256.h"
 
 namespace headrace::server {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/crypto.h"
 #include "server/exchange.h"
-#include "server/sha256.h"
 
 namespace headrace::server {
 

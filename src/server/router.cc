@@ -1,10 +1,11 @@
 #include "server/router.h"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 
+#include "base/cat.h"
+#include "base/crypto.h"
 #include "server/error_reply.h"
 
 namespace headrace::server {
@@ -18,11 +19,7 @@ bool is_request_id(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127 && c != '"' && c != '\\'; });
 }
 
-std::string new_request_id() {
-  unsigned char bytes[12];
-  if (RAND_bytes(bytes, sizeof bytes) != 1) throw Error(ErrorCode::kInternal, "no random numbers from the system");
-  return fmt::format("req-{:02x}", fmt::join(bytes, ""));
-}
+std::string new_request_id() { return cat("req-", random_hex(12)); }
 
 /// Adds headers to the answer on its way, and holds the caller's place meanwhile.
 class HeadedResponder final : public Responder {
