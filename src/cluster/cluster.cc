@@ -6,15 +6,14 @@
 #include "base/build_id.h"
 #include "base/cache_folder.h"
 #include "base/log.h"
-#include "base/system_memory.h"
+#include "cluster/memory_budget.h"
+#include "cluster/named_error.h"
 #include "cluster/node_probe.h"
 #include "cluster/stop_watch.h"
 
 namespace headrace::cluster {
 namespace {
 
-/// Of the memory that is free before anything is loaded.
-constexpr double kFreeShare = 0.8;
 /// Between two tries to join lost workers again.
 constexpr std::chrono::milliseconds kRejoinPause{500};
 /// How much slower the slowest stage may be for the output to stay with the head.
@@ -103,9 +102,7 @@ void Cluster::connect() {
 Placement Cluster::find_placement(const StageSite& site) {
   std::vector<NodeOffer> offers(nodes_.size() + 1);
   offers[0].name = "head";
-  offers[0].memory_bytes = options_.memory_bytes > 0
-                               ? options_.memory_bytes
-                               : static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes()));
+  offers[0].memory_bytes = memory_budget(options_.memory_bytes);
   for_all(offers.size(), [&](size_t i) {
     NodeOffer& offer = offers[i];
     if (i == 0) {
@@ -168,8 +165,7 @@ void Cluster::measure_links(std::vector<NodeOffer>& offers) {
     if (!is_last) offers[i + 1].link = nodes_[i].remote->measure_to(nodes_[i + 1].address, keys[i + 1]);
   });
   // The last one's goes back to the head, over a connection that the head has made.
-  if (nodes_.size() > 1) offers.back().link = nodes_.back().remote->measure_from_head();
-  if (nodes_.size() == 1) offers.back().link = offers.front().link;
+  offers.back().link = nodes_.size() > 1 ? nodes_.back().remote->measure_from_head() : offers.front().link;
   for (size_t i = 0; i < offers.size(); ++i) {
     log_info("link from {} to {}: {:.0f} MB/s, round trip {:.2f} ms", offers[i].name,
              i + 1 < offers.size() ? offers[i + 1].name : offers.front().name, offers[i].link.bytes_per_second * 1e-6,
@@ -197,11 +193,13 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
   first_units_ = placement.stages.front().units;
   output_on_head_ = own.output;
   // Whoever computes the output alone needs only the rows that are sampled.
-  const auto outputs_alone = [](const StageUnits& units) { return units.output && units.num_layers() == 0; };
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    nodes_[i].gathers = i + 1 < nodes_.size() ? outputs_alone(nodes_[i + 1].units) : output_on_head_;
-  }
-  head_gathers_ = outputs_alone(nodes_.front().units);
+  const auto gathers = [&](size_t stage) {
+    if (stage + 1 == placement.stages.size()) return false;
+    const StageUnits& next = placement.stages[stage + 1].units;
+    return next.output && next.num_layers() == 0;
+  };
+  head_gathers_ = gathers(0);
+  for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].gathers = gathers(i + 1);
   head_.first_layer = own.first_layer;
   head_.end_layer = own.end_layer;
   head_.num_layers = own.num_layers();
@@ -230,18 +228,14 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
 }
 
 void Cluster::load(const StageSite& site) {
-  for_all(nodes_.size() + 1, [&](size_t i) {
-    if (i == nodes_.size()) return build_head_stages(site);
-    Node& node = nodes_[i];
-    load_worker(node);
-  });
+  for_all(nodes_.size() + 1, [&](size_t i) { i == nodes_.size() ? build_head_stages(site) : load_worker(nodes_[i]); });
 }
 
 void Cluster::load_worker(Node& node) {
   const StopWatch watch;
-  const int64_t sent = node.remote->send_parts(share_, node.units, {});
+  const int64_t sent = node.remote->send_parts(share_, node.units);
   const double sending = watch.seconds();
-  node.weight_bytes = node.remote->load(node.units, {});
+  node.weight_bytes = node.remote->load(node.units);
   log_info("worker {}: {}; {} MB sent in {:.1f} s, {} MB packed in {:.1f} s", node.address, units_text(node.units),
            sent >> 20, sending, node.weight_bytes >> 20, watch.seconds() - sending);
 }
@@ -254,12 +248,10 @@ void Cluster::build_head_stages(const StageSite& site) {
     StageWeights weights(site.backend, site.pool, site.files, site.spec, site.config.numerics, units, part);
     assembly_.packed_bytes += weights.packed_bytes();
     assembly_.file_bytes += weights.file_bytes();
-    const StageConfig config{.kv_dtype = rules_.kv_dtype,
-                             .group_blocks = stage_rules_.group_blocks,
-                             .max_tokens = rules_.max_step_tokens,
-                             .max_seq_len = stage_rules_.max_seq_len,
-                             .gather_outputs = units.embedding && head_gathers_};
-    auto stage = std::make_unique<Stage>(site.backend, site.spec, std::move(weights), config, site.comm);
+    StageRules rules = stage_rules_;
+    rules.gather_outputs = units.embedding && head_gathers_;
+    auto stage =
+        std::make_unique<Stage>(site.backend, site.spec, std::move(weights), stage_config(rules_, rules), site.comm);
     assembly_.kv_bytes += stage->kv_bytes();
     return stage;
   };
@@ -409,7 +401,7 @@ double Cluster::seconds_lost() const {
 }
 
 void Cluster::lost(size_t worker, const Error& error) {
-  const Error named(error.code(), cat("worker ", nodes_[worker].address, ": ", error.message()));
+  const Error named = named_error(cat("worker ", nodes_[worker].address), error);
   show_up(worker, false);
   std::shared_ptr<PipelineExecutor> current;
   {
@@ -514,14 +506,7 @@ StageAssembly assemble_cluster(const StageSite& site, const ClusterOptions& opti
                                const std::function<void(const Cluster&)>& made) {
   auto cluster = std::make_unique<Cluster>(site, options);
   made(*cluster);
-  const StageAssembly& a = cluster->assembly();
-  StageAssembly assembly{.executor = nullptr,
-                         .cache = a.cache,
-                         .num_stages = a.num_stages,
-                         .steps_in_flight = a.steps_in_flight,
-                         .packed_bytes = a.packed_bytes,
-                         .file_bytes = a.file_bytes,
-                         .kv_bytes = a.kv_bytes};
+  StageAssembly assembly = cluster->take_assembly();
   assembly.executor = std::move(cluster);
   return assembly;
 }

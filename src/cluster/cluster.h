@@ -30,8 +30,8 @@ class Cluster final : public Executor {
   Cluster(const StageSite& site, const ClusterOptions& options);
   ~Cluster() override;
 
-  /// What an engine is told of the stages, but for the executor.
-  [[nodiscard]] const StageAssembly& assembly() const noexcept { return assembly_; }
+  /// What an engine is told of the stages, but for the executor. Once.
+  [[nodiscard]] StageAssembly take_assembly() noexcept { return std::move(assembly_); }
 
   void submit(StepPlan plan) override;
   [[nodiscard]] bool can_take() const override;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cluster/message.h"
 #include "cluster/message_fields.h"
+#include "cluster/named_error.h"
 #include "cluster/time_limits.h"
 
 namespace headrace::cluster {
@@ -15,21 +16,16 @@ constexpr double kProgressSeconds = 0.5;
 
 }  // namespace
 
-nlohmann::json ControlClient::ask(const char* what, nlohmann::json fields, double seconds,
-                                  const TaskProgress& progress) {
-  const auto refuse = [&](const Error& error) {
-    throw Error(error.code(), cat("worker ", name_, ": ", what, ": ", error.message()));
-  };
+nlohmann::json ControlClient::ask(const char* what, nlohmann::json fields, double seconds) {
+  const std::string where = cat("worker ", name_, ": ", what);
   fields["ask"] = what;
   const uint64_t id = ++questions_;
-  if (const auto sent = send_message(*link_, id, fields, after(seconds)); !sent) refuse(sent.error());
+  (void)value_or_throw(send_message(*link_, id, fields, after(seconds)), where);
   while (true) {
     uint64_t answered = 0;
-    auto received = receive_message(*link_, answered, payload_, after(seconds));
-    if (!received) refuse(received.error());
-    if (answered != id) refuse(Error(ErrorCode::kCorrupt, "an answer to another question"));
-    if (!received.value().contains("progress")) return std::move(received).value();
-    if (progress) progress(read_number(received.value(), "progress", 0, 1));
+    nlohmann::json answer = value_or_throw(receive_message(*link_, answered, payload_, after(seconds)), where);
+    if (answered != id) throw Error(ErrorCode::kCorrupt, cat(where, ": an answer to another question"));
+    if (!answer.contains("progress")) return answer;
   }
 }
 
@@ -37,11 +33,8 @@ void serve_control(Link& link, const ControlAnswer& answer) {
   std::vector<std::byte> payload;
   while (true) {
     uint64_t id = 0;
-    auto received = receive_message(link, id, payload, after(kIdleSeconds));
-    if (!received) {
-      if (received.error().code() == ErrorCode::kTimeout) continue;
-      return;
-    }
+    auto received = receive_message(link, id, payload, kNoDeadline);
+    if (!received) return;
     auto told = std::chrono::steady_clock::now();
     const auto progress = [&](double share) {
       const auto now = std::chrono::steady_clock::now();

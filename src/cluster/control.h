@@ -12,7 +12,7 @@ namespace headrace::cluster {
 /// Told how far a long task is, 0 to 1.
 using TaskProgress = std::function<void(double)>;
 
-/// Asks a worker, over its control link: one question at a time. Threading: one thread; close() from any.
+/// Asks a worker, over its control link: one question at a time. Threading: one thread.
 class ControlClient {
  public:
   ControlClient(std::unique_ptr<Link> link, std::string name) : link_(std::move(link)), name_(std::move(name)) {}
@@ -20,9 +20,7 @@ class ControlClient {
   /// The answer to {"ask": what, ...fields}. A worker that tells how far it is may take `seconds` more after each time
   /// that it does. Throws what the worker refuses with, kTimeout or kUnavailable, each naming worker and question; the
   /// link is of no more use after the last two.
-  nlohmann::json ask(const char* what, nlohmann::json fields, double seconds, const TaskProgress& progress = {});
-  void close() noexcept { link_->close(); }
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  nlohmann::json ask(const char* what, nlohmann::json fields, double seconds);
 
  private:
   std::unique_ptr<Link> link_;

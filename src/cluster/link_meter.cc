@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cluster/named_error.h"
+
 namespace headrace::cluster {
 namespace {
 
@@ -79,7 +81,7 @@ Result<LinkMeasure> measure_link(Link& link, const std::string& from, Deadline d
   try {
     return Meter(link, deadline).measure();
   } catch (const Error& error) {
-    return Error(error.code(), cat("measuring the link from ", from, " to ", link.peer(), ": ", error.message()));
+    return named_error(cat("measuring the link from ", from, " to ", link.peer()), error);
   }
 }
 

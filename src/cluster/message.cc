@@ -5,6 +5,7 @@
 
 #include "cluster/error_code.h"
 #include "cluster/message_fields.h"
+#include "cluster/named_error.h"
 #include "files/json_file.h"
 
 namespace headrace::cluster {
@@ -39,7 +40,7 @@ Result<Json> parse_message(const std::string& peer, std::span<const std::byte> p
   } catch (const LoadError& error) {
     return static_cast<const Error&>(error);
   } catch (const Error& error) {  // a field, which does not know who sent it
-    return Error(error.code(), cat(peer, ": ", error.message()));
+    return named_error(peer, error);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "arch/registry.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cluster/named_error.h"
 #include "files/json_file.h"
 
 namespace headrace::cluster {
@@ -209,7 +210,7 @@ Result<std::string> local_copy(const std::string& argument, const std::string& h
     return Error(ErrorCode::kInvalidArgument, cat("the local copy ", printable(argument), " is not used: it is model ",
                                                   share.hash(), ", the head has ", printable(hash)));
   } catch (const Error& error) {
-    return Error(error.code(), cat("the local copy is not used: ", error.message()));
+    return named_error("the local copy is not used", error);
   }
 }
 

@@ -21,7 +21,6 @@ class CacheShape {
   /// `token_bytes`: of each group, in the layers concerned.
   [[nodiscard]] int64_t blocks_in(int64_t bytes, const std::vector<int64_t>& token_bytes) const noexcept;
   [[nodiscard]] int64_t bytes_of(int64_t blocks, const std::vector<int64_t>& token_bytes) const noexcept;
-  [[nodiscard]] int64_t least_blocks() const noexcept { return least_blocks_; }
 
  private:
   std::vector<int64_t> one_sequence_;  // blocks of each group

@@ -5,6 +5,14 @@
 
 namespace headrace::cluster {
 
+StageConfig stage_config(const ComputeRules& compute, const StageRules& stage) {
+  return {.kv_dtype = compute.kv_dtype,
+          .group_blocks = stage.group_blocks,
+          .max_tokens = compute.max_step_tokens,
+          .max_seq_len = stage.max_seq_len,
+          .gather_outputs = stage.gather_outputs};
+}
+
 NodeMachine::NodeMachine(Isa isa, int threads, const CpuTuning& tuning)
     : isa_(isa), pool_(threads), backend_(make_cpu_backend(pool_, isa, tuning)) {}
 
@@ -74,12 +82,8 @@ std::unique_ptr<Stage> NodeMachine::make_stage(const StageRules& rules) {
   if (stage_) weights_.emplace(stage_->take_weights());
   stage_.reset();
   if (!weights_) throw Error(ErrorCode::kInvalidArgument, "no weights are loaded yet");
-  const StageConfig config{.kv_dtype = model_->rules.kv_dtype,
-                           .group_blocks = rules.group_blocks,
-                           .max_tokens = model_->rules.max_step_tokens,
-                           .max_seq_len = rules.max_seq_len,
-                           .gather_outputs = rules.gather_outputs};
-  auto stage = std::make_unique<Stage>(*backend_, model_->spec, std::move(*weights_), config, comm_);
+  auto stage =
+      std::make_unique<Stage>(*backend_, model_->spec, std::move(*weights_), stage_config(model_->rules, rules), comm_);
   weights_.reset();
   stage_rules_ = rules;
   return stage;

@@ -30,6 +30,8 @@ struct StageRules {
   bool operator==(const StageRules&) const = default;
 };
 
+[[nodiscard]] StageConfig stage_config(const ComputeRules& compute, const StageRules& stage);
+
 /// A worker's compute threads, device, and the model it has open. What was packed is kept for the next time that the
 /// same is asked for. Its functions throw Error(kInvalidArgument) where they come before what they need. Threading: one
 /// thread.

@@ -5,13 +5,13 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "cluster/activation_frames.h"
+#include "cluster/named_error.h"
 #include "cluster/result_codec.h"
 #include "cluster/stop_watch.h"
 #include "cluster/time_limits.h"
 #include "step/plan_codec.h"
 
 namespace headrace::cluster {
-
 namespace {
 
 /// Whether a worker's result is that of the plan's sampled rows.
@@ -39,7 +39,7 @@ PipelineExecutor::PipelineExecutor(Config config, HeadStages stages, std::vector
   figures_.begun = std::chrono::steady_clock::now();
   figures_.stages.resize(workers_.size() + 1);
   const auto failed = [this](const std::string& node) {
-    return [this, node](const Error& error) { lose(Error(error.code(), cat(node, ": ", error.message()))); };
+    return [this, node](const Error& error) { lose(named_error(node, error)); };
   };
   for (const WorkerLink& worker : workers_) {
     plan_senders_.push_back(std::make_unique<FrameSender>(*worker.plans, failed(worker.name)));
@@ -136,12 +136,8 @@ PipelineFigures PipelineExecutor::figures() const {
     figures = figures_;
     figures.in_flight = static_cast<int32_t>(out_.size());
   }
-  figures.stages.front().node = "head";
   figures.stages.front().links = activations_link_->figures();
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    figures.stages[i + 1].node = workers_[i].name;
-    figures.stages[i + 1].links = workers_[i].plans->figures();
-  }
+  for (size_t i = 0; i < workers_.size(); ++i) figures.stages[i + 1].links = workers_[i].plans->figures();
   return figures;
 }
 
@@ -248,14 +244,11 @@ void PipelineExecutor::compute_output(const StepPtr& step) {
 void PipelineExecutor::listen_to(size_t worker) {
   std::vector<std::byte> payload;
   while (true) {
-    const auto header = workers_[worker].plans->receive(payload, after(kIdleSeconds));
-    if (!header) {
-      if (header.error().code() == ErrorCode::kTimeout) continue;
-      return lose(Error(header.error().code(), cat(workers_[worker].name, ": ", header.error().message())));
-    }
+    const auto header = workers_[worker].plans->receive(payload, kNoDeadline);
+    if (!header) return lose(named_error(workers_[worker].name, header.error()));
     if (const auto taken = take_frame(worker, header.value(), payload); !taken) {
       workers_[worker].plans->close();
-      return lose(Error(taken.error().code(), cat(workers_[worker].name, ": ", taken.error().message())));
+      return lose(named_error(workers_[worker].name, taken.error()));
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "cluster/link.h"
@@ -12,7 +11,6 @@ namespace headrace::cluster {
 
 /// What a stage has done since the pipeline began.
 struct StageFigures {
-  std::string node;
   StageTimes seconds;  ///< sums over all steps
   LinkFigures links;   ///< of the head's link with a worker; the head's own: activations that it sent
 };
@@ -23,7 +21,7 @@ struct PipelineFigures {
   int64_t steps = 0;
   int64_t tokens = 0;  ///< computed: rows that went from stage to stage
   int32_t in_flight = 0;
-  std::vector<StageFigures> stages;
+  std::vector<StageFigures> stages;  ///< of the head, then of each worker
 };
 
 }  // namespace headrace::cluster

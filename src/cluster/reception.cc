@@ -55,11 +55,8 @@ bool Reception::wait_for_room() {
 
 void Reception::run() noexcept {
   while (wait_for_room()) {
-    Result<std::unique_ptr<Link>> link = listener_->accept(after(kIdleSeconds));
-    if (!link) {
-      if (link.error().code() == ErrorCode::kTimeout) continue;
-      return;
-    }
+    Result<std::unique_ptr<Link>> link = listener_->accept(kNoDeadline);
+    if (!link) return;
     const std::lock_guard lock(mutex_);
     if (closing_) return;
     Visit& visit = visits_.emplace_back();

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cluster/link_meter.h"
 #include "cluster/message_fields.h"
+#include "cluster/named_error.h"
 #include "cluster/time_limits.h"
 
 namespace headrace::cluster {
@@ -23,16 +24,14 @@ constexpr double kBeginSeconds = 30;
 }  // namespace
 
 RemoteNode::RemoteNode(Network& network, const std::string& address, const Credentials& credentials)
-    : network_(network), address_(address) {
-  const auto refuse = [&](const Error& error) {
-    throw Error(error.code(), cat("worker ", address, ": ", error.message()));
-  };
-  auto link = network.connect(address, after(kConnectSeconds));
-  if (!link) refuse(link.error());
-  const auto hello = open_handshake(*link.value(), credentials, "control", after(kHandshakeSeconds));
-  if (!hello) refuse(hello.error());
-  if (hello.value().role != "worker") refuse(Error(ErrorCode::kInvalidArgument, "this is no worker but another head"));
-  control_ = std::make_unique<ControlClient>(std::move(link.value()), address);
+    : network_(network), address_(address), name_(cat("worker ", address)) {
+  std::unique_ptr<Link> link = value_or_throw(network.connect(address, after(kConnectSeconds)), name_);
+  const PeerHello hello =
+      value_or_throw(open_handshake(*link, credentials, "control", after(kHandshakeSeconds)), name_);
+  if (hello.role != "worker") {
+    throw Error(ErrorCode::kInvalidArgument, cat(name_, ": this is no worker but another head"));
+  }
+  control_ = std::make_unique<ControlClient>(std::move(link), address);
   description_ = read_description(control_->ask("describe", {}, kAnswerSeconds));
 }
 
@@ -42,15 +41,15 @@ void RemoteNode::open(const ModelShare& share, const ComputeRules& rules) {
   if (read_bool(answer, "needs_manifest")) {
     control_->ask("manifest", {{"text", manifest_json(share.manifest())}}, kOpenSeconds);
   }
-  send_missing(share, nlohmann::json::object(), {});
+  send_missing(share, nlohmann::json::object());
   control_->ask("ready", {}, kOpenSeconds);
 }
 
-int64_t RemoteNode::send_parts(const ModelShare& share, const StageUnits& units, const TaskProgress& progress) {
-  return send_missing(share, {{"units", to_json(units)}}, progress);
+int64_t RemoteNode::send_parts(const ModelShare& share, const StageUnits& units) {
+  return send_missing(share, {{"units", to_json(units)}});
 }
 
-int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields, const TaskProgress& progress) {
+int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields) {
   const nlohmann::json answer = control_->ask("missing", std::move(fields), kAnswerSeconds);
   const size_t known = share.manifest().ranges.size();
   std::vector<size_t> ranges;
@@ -71,15 +70,13 @@ int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields,
     return std::monostate{};
   });
   try {
-    control_->ask("received", {}, kStallSeconds + kAnswerSeconds, progress);
+    control_->ask("received", {}, kStallSeconds + kAnswerSeconds);
   } catch (const Error&) {
     link->close();  // or the sender would wait for a worker that takes no more
     sent.wait();
     throw;
   }
-  if (const auto result = sent.get(); !result) {
-    throw Error(result.error().code(), cat("worker ", address_, ": sending the model: ", result.error().message()));
-  }
+  (void)value_or_throw(sent.get(), cat(name_, ": sending the model"));
   return bytes;
 }
 
@@ -93,9 +90,8 @@ std::string RemoteNode::measure_key() { return read_text(control_->ask("measured
 
 NodeLink RemoteNode::measure_from_head() {
   const std::unique_ptr<Link> link = open_link(std::string(kMeasurePurpose), measure_key());
-  const auto measure = measure_link(*link, "head", after(kBeginSeconds));
-  if (!measure) throw Error(measure.error().code(), cat("worker ", address_, ": ", measure.error().message()));
-  return {.bytes_per_second = measure.value().bytes_per_s, .round_trip_seconds = measure.value().round_trip_s};
+  const LinkMeasure measure = value_or_throw(measure_link(*link, "head", after(kBeginSeconds)), name_);
+  return {.bytes_per_second = measure.bytes_per_s, .round_trip_seconds = measure.round_trip_s};
 }
 
 NodeLink RemoteNode::measure_to(const std::string& address, const std::string& key) {
@@ -104,8 +100,8 @@ NodeLink RemoteNode::measure_to(const std::string& address, const std::string& k
           .round_trip_seconds = read_number(answer, "round_trip", 0, 1e6)};
 }
 
-int64_t RemoteNode::load(const StageUnits& units, const TaskProgress& progress) {
-  const nlohmann::json answer = control_->ask("load", {{"units", to_json(units)}}, kLoadSeconds, progress);
+int64_t RemoteNode::load(const StageUnits& units) {
+  const nlohmann::json answer = control_->ask("load", {{"units", to_json(units)}}, kLoadSeconds);
   return read_integer(answer, "packed_bytes", 0, int64_t{1} << 60);
 }
 
@@ -125,9 +121,8 @@ void RemoteNode::join(const std::string& address, const std::string& key) {
 void RemoteNode::begin() { control_->ask("begin", {}, kBeginSeconds); }
 
 std::unique_ptr<Link> RemoteNode::open_link(const std::string& purpose, const std::string& key) {
-  auto link = open_data_link(network_, address_, key, purpose, after(kConnectSeconds));
-  if (!link) throw Error(link.error().code(), cat("worker ", address_, ": data connection: ", link.error().message()));
-  return std::move(link.value());
+  return value_or_throw(open_data_link(network_, address_, key, purpose, after(kConnectSeconds)),
+                        cat(name_, ": data connection"));
 }
 
 }  // namespace headrace::cluster

@@ -54,11 +54,8 @@ void StageService::end(const Error& error) {
 void StageService::receive(Link& link, FrameKind kind, Channel<Incoming>& channel) {
   while (true) {
     Incoming incoming;
-    auto header = link.receive(incoming.payload, after(kIdleSeconds));
-    if (!header) {
-      if (header.error().code() == ErrorCode::kTimeout) continue;
-      return end(header.error());
-    }
+    const auto header = link.receive(incoming.payload, kNoDeadline);
+    if (!header) return end(header.error());
     if (header.value().kind != kind) return end(Error(ErrorCode::kCorrupt, cat(link.peer(), ": an unexpected frame")));
     incoming.header = header.value();
     channel.push(std::move(incoming));

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "cluster/link.h"
+
 namespace headrace::cluster {
 
 /// Longest that a peer may take over a frame that has begun. Machines that are gone are found sooner, by heartbeats.
 inline constexpr double kStallSeconds = 20;
-/// Waits for a frame that may not come for long are cut into such: whoever is idle sleeps.
-inline constexpr double kIdleSeconds = 3600;
+/// Of waits for what may not come for long: whoever is idle sleeps, until the other end or close() ends the wait.
+inline constexpr Deadline kNoDeadline = Deadline::max();
 
 }  // namespace headrace::cluster

@@ -5,18 +5,17 @@
 #include "base/build_id.h"
 #include "base/cache_folder.h"
 #include "base/log.h"
-#include "base/system_memory.h"
 #include "cluster/control_messages.h"
 #include "cluster/link_meter.h"
+#include "cluster/memory_budget.h"
 #include "cluster/message_fields.h"
 #include "cluster/model_share.h"
+#include "cluster/named_error.h"
 #include "cluster/time_limits.h"
 
 namespace headrace::cluster {
 namespace {
 
-/// Of the memory that is free when a head comes.
-constexpr double kFreeShare = 0.8;
 /// Until the other end of a data connection has made it.
 constexpr double kLinkSeconds = 15;
 /// Of tens of thousands of ranges.
@@ -33,12 +32,6 @@ std::filesystem::path parts_folder() {
   return *folder / "parts";
 }
 
-template <class Value>
-Value value_or_throw(Result<Value> result) {
-  if (!result) throw result.error();
-  return std::move(result).value();
-}
-
 }  // namespace
 
 WorkerSession::WorkerSession(NodeMachine& machine, const WorkerConfig& config, Network& network, DataKeys& keys,
@@ -48,9 +41,7 @@ WorkerSession::WorkerSession(NodeMachine& machine, const WorkerConfig& config, N
       network_(network),
       keys_(keys),
       hang_up_(std::move(hang_up)),
-      memory_bytes_(config.memory_bytes > 0
-                        ? config.memory_bytes
-                        : static_cast<int64_t>(kFreeShare * static_cast<double>(available_memory_bytes()))) {}
+      memory_bytes_(memory_budget(config.memory_bytes)) {}
 
 void WorkerSession::end() {
   heartbeat_.reset();
@@ -148,15 +139,14 @@ nlohmann::json WorkerSession::receive_ranges(const TaskProgress& progress) {
   const std::unique_ptr<Link> link = wait_for_link("bytes");
   std::vector<std::byte> payload;
   for (size_t i = 0; i < expected_.size(); ++i) {
-    const auto header = link->receive(payload, after(kStallSeconds));
-    if (!header) throw header.error();
-    if (header.value().kind != FrameKind::kBytes || header.value().id != expected_[i]) {
+    const FrameHeader header = value_or_throw(link->receive(payload, after(kStallSeconds)));
+    if (header.kind != FrameKind::kBytes || header.id != expected_[i]) {
       throw Error(ErrorCode::kCorrupt, "a part of the model that was not asked for");
     }
-    if (const auto kept = parts_->write(expected_[i], payload); !kept) throw kept.error();
+    (void)value_or_throw(parts_->write(expected_[i], payload));
     progress(static_cast<double>(i + 1) / static_cast<double>(expected_.size()));
   }
-  if (const auto kept = parts_->flush(); !kept) throw kept.error();
+  (void)value_or_throw(parts_->flush());
   expected_.clear();
   return nlohmann::json::object();
 }
@@ -178,14 +168,11 @@ nlohmann::json WorkerSession::make_ready() {
 nlohmann::json WorkerSession::reach(const nlohmann::json& fields) {
   const std::string address = read_text(fields, "address", 512);
   const Deadline deadline = after(kLinkSeconds);
-  const auto refuse = [&](const Error& error) {
-    throw Error(error.code(), cat("from worker ", config_.listen, " to worker ", address, ": ", error.message()));
-  };
-  auto link = open_data_link(network_, address, read_text(fields, "key", 256), std::string(kMeasurePurpose), deadline);
-  if (!link) refuse(link.error());
-  const auto measure = measure_link(*link.value(), config_.listen, deadline);
-  if (!measure) refuse(measure.error());
-  return {{"round_trip", measure.value().round_trip_s}, {"bytes_per_second", measure.value().bytes_per_s}};
+  const std::string where = cat("from worker ", config_.listen, " to worker ", address);
+  const std::unique_ptr<Link> link = value_or_throw(
+      open_data_link(network_, address, read_text(fields, "key", 256), std::string(kMeasurePurpose), deadline), where);
+  const LinkMeasure measure = value_or_throw(measure_link(*link, config_.listen, deadline), where);
+  return {{"round_trip", measure.round_trip_s}, {"bytes_per_second", measure.bytes_per_s}};
 }
 
 void WorkerSession::require_ready(const char* what) const {
@@ -222,9 +209,9 @@ nlohmann::json WorkerSession::prepare(const nlohmann::json& fields) {
 
 nlohmann::json WorkerSession::join(const nlohmann::json& fields) {
   const std::string address = read_text(fields, "address", 512);
-  auto link = open_data_link(network_, address, read_text(fields, "key", 256), "activations", after(kLinkSeconds));
-  if (!link) throw Error(link.error().code(), cat("to the next stage: ", link.error().message()));
-  downstream_ = std::move(link.value());
+  downstream_ = value_or_throw(
+      open_data_link(network_, address, read_text(fields, "key", 256), "activations", after(kLinkSeconds)),
+      "to the next stage");
   return nlohmann::json::object();
 }
 
