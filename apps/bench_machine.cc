@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/commands.h"
+#include "apps/load_flags.h"
 #include "backend/cpu/limits/machine_limits.h"
 #include "base/options_command_line.h"
 
@@ -33,12 +34,7 @@ CommandLine machine_command_line(MachineSettings& s) {
                          .range = {.min = 1, .max = 1024},
                          .default_text = "1, and one for each usable CPU",
                          .help = "each number is measured"},
-                        {.name = "isa",
-                         .target = &s.isa,
-                         .choices = {"ref", "avx2", "avx512", "amx"},
-                         .value_name = "NAME",
-                         .default_text = "$HEADRACE_ISA, else the best that the machine has",
-                         .help = "highest instruction set used"},
+                        isa_flag(s.isa),
                         {.name = "memory",
                          .target = &s.memory_mib,
                          .range = {.min = 16, .max = 1 << 20},

@@ -1,67 +1,63 @@
 #include "apps/cluster_flags.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 
 namespace headrace {
 namespace {
 
-std::vector<std::string> split(const std::string& list, const char* flag) {
+std::vector<std::string> addresses_of(const std::string& list) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= list.size() && !list.empty();) {
     const size_t end = std::min(list.find(',', begin), list.size());
-    if (end == begin) throw Error(ErrorCode::kInvalidArgument, cat(flag, " '", printable(list), "': an empty entry"));
+    if (end == begin)
+      throw Error(ErrorCode::kInvalidArgument, cat("--workers '", printable(list), "': an empty entry"));
     parts.push_back(list.substr(begin, end - begin));
     begin = end + 1;
   }
   return parts;
 }
 
-int32_t layers_of(const std::string& text, const std::string& list) {
-  int32_t layers = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), layers);
-  if (code != std::errc{} || end != text.data() + text.size() || layers < 0) {
-    throw Error(ErrorCode::kInvalidArgument, cat("--pipeline-layers '", printable(list), "': '", printable(text),
-                                                 "' is not a number of layers; expected one for each machine, the "
-                                                 "head first, as in 10,12,10"));
-  }
-  return layers;
-}
-
 }  // namespace
 
-std::vector<Option> ClusterFlags::rows() {
+std::vector<Option> link_flags(std::string& secret_file, std::string& certificate, std::string& key,
+                               std::string& authority) {
   return {
+      {.name = "secret-file",
+       .target = &secret_file,
+       .value_name = "FILE",
+       .default_text = "no secret, on both sides",
+       .help = "secret of at least 16 bytes that head and workers share; it never crosses the network"},
+      {.name = "cluster-certfile",
+       .target = &certificate,
+       .value_name = "FILE",
+       .default_text = "no TLS between machines",
+       .help = "this machine's certificate chain for links between machines, PEM"},
+      {.name = "cluster-keyfile",
+       .target = &key,
+       .value_name = "FILE",
+       .default_text = "none",
+       .help = "its private key, PEM"},
+      {.name = "cluster-cafile",
+       .target = &authority,
+       .value_name = "FILE",
+       .default_text = "none",
+       .help = "who must have signed the certificates of the other machines, PEM"},
+  };
+}
+
+std::vector<Option> ClusterFlags::rows() {
+  std::vector<Option> rows = {
       {.name = "workers",
        .target = &workers,
        .value_name = "HOST:PORT,...",
        .default_text = "the model is all on this machine",
        .help = "machines that run 'headrace worker', in the order of the pipeline: the model is spread over them and "
                "this one"},
-      {.name = "secret-file",
-       .target = &options.secret_file,
-       .value_name = "FILE",
-       .default_text = "no secret, on both sides",
-       .help = "secret of at least 16 bytes that head and workers share; it never crosses the network"},
-      {.name = "cluster-certfile",
-       .target = &options.certificate,
-       .value_name = "FILE",
-       .default_text = "no TLS between machines",
-       .help = "this machine's certificate chain for links between machines, PEM"},
-      {.name = "cluster-keyfile",
-       .target = &options.key,
-       .value_name = "FILE",
-       .default_text = "none",
-       .help = "its private key, PEM"},
-      {.name = "cluster-cafile",
-       .target = &options.authority,
-       .value_name = "FILE",
-       .default_text = "none",
-       .help = "who must have signed the certificates of the other machines, PEM"},
       {.name = "pipeline-layers",
-       .target = &pipeline_layers,
+       .target = &options.pipeline_layers,
+       .range = {.min = 0, .max = 65536},
        .value_name = "N,N,...",
        .default_text = "by the measured ability of each machine",
        .help = "layers of each machine, this one first; 0 for this one: it holds none"},
@@ -100,14 +96,15 @@ std::vector<Option> ClusterFlags::rows() {
        .target = &options.allow_other_builds,
        .help = "take workers of another build of this program"},
   };
+  const std::vector<Option> links =
+      link_flags(options.secret_file, options.certificate, options.key, options.authority);
+  rows.insert(rows.begin() + 1, links.begin(), links.end());
+  return rows;
 }
 
 ClusterOptions ClusterFlags::parsed() const {
   ClusterOptions parsed = options;
-  parsed.workers = split(workers, "--workers");
-  for (const std::string& text : split(pipeline_layers, "--pipeline-layers")) {
-    parsed.pipeline_layers.push_back(layers_of(text, pipeline_layers));
-  }
+  parsed.workers = addresses_of(workers);
   if (parsed.workers.empty() && !parsed.pipeline_layers.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "--pipeline-layers says how the model is cut over --workers; name these");
   }

@@ -8,11 +8,15 @@
 
 namespace headrace {
 
+/// Rows for the secret and the certificates of links between machines. They write into their arguments, which must
+/// outlive them.
+[[nodiscard]] std::vector<Option> link_flags(std::string& secret_file, std::string& certificate, std::string& key,
+                                             std::string& authority);
+
 /// A model over several machines, as it is asked for on a command line.
 struct ClusterFlags {
   ClusterOptions options;
-  std::string workers;          ///< "a:8100,b:8100"
-  std::string pipeline_layers;  ///< "10,12,10"
+  std::string workers;  ///< "a:8100,b:8100"
 
   /// Rows that write into this, which must outlive them.
   [[nodiscard]] std::vector<Option> rows();

@@ -6,14 +6,27 @@
 
 namespace headrace {
 
+Option isa_flag(std::string& isa) {
+  return {.name = "isa",
+          .target = &isa,
+          .choices = {"ref", "avx2", "avx512", "amx"},
+          .value_name = "NAME",
+          .default_text = "$HEADRACE_ISA, else the best that the machine has",
+          .help = "highest instruction set used"};
+}
+
+Option threads_flag(int& threads) {
+  return {.name = "threads",
+          .letter = 't',
+          .target = &threads,
+          .range = {.min = 0, .max = 1024},
+          .default_text = "one for each usable CPU",
+          .help = "compute threads; 0: choose"};
+}
+
 std::vector<Option> load_flags(LoadOptions& options) {
   return {
-      {.name = "isa",
-       .target = &options.isa,
-       .choices = {"ref", "avx2", "avx512", "amx"},
-       .value_name = "NAME",
-       .default_text = "$HEADRACE_ISA, else the best that the machine has",
-       .help = "highest instruction set used"},
+      isa_flag(options.isa),
       {.name = "numerics",
        .target = &options.numerics,
        .choices = {"portable", "fastest", "exact"},
@@ -26,12 +39,7 @@ std::vector<Option> load_flags(LoadOptions& options) {
        .choices = {"auto", "f32", "f16", "bf16", "int8"},
        .value_name = "TYPE",
        .help = "type of the keys and values kept; auto: f32 where numbers are exact or the weights are f32, else f16"},
-      {.name = "threads",
-       .letter = 't',
-       .target = &options.threads,
-       .range = {.min = 0, .max = 1024},
-       .default_text = "one for each usable CPU",
-       .help = "compute threads; 0: choose"},
+      threads_flag(options.threads),
       {.name = "max-model-len",
        .target = &options.max_model_len,
        .range = {.min = 0},

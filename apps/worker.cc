@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/cluster_flags.h"
 #include "apps/commands.h"
 #include "apps/end_signals.h"
+#include "apps/load_flags.h"
 #include "base/compute_pool.h"
 #include "base/options_command_line.h"
 
@@ -20,32 +22,13 @@ struct WorkerSettings {
 };
 
 std::vector<Option> network_rows(WorkerSettings& s) {
-  return {
-      {.name = "listen",
-       .target = &s.config.listen,
-       .value_name = "HOST:PORT",
-       .help = "address for the head and for other workers"},
-      {.name = "secret-file",
-       .target = &s.config.secret_file,
-       .value_name = "FILE",
-       .default_text = "no secret, on both sides",
-       .help = "secret of at least 16 bytes that head and workers share; it never crosses the network"},
-      {.name = "cluster-certfile",
-       .target = &s.config.tls.certificate,
-       .value_name = "FILE",
-       .default_text = "no TLS between machines",
-       .help = "this machine's certificate chain, PEM"},
-      {.name = "cluster-keyfile",
-       .target = &s.config.tls.key,
-       .value_name = "FILE",
-       .default_text = "none",
-       .help = "its private key, PEM"},
-      {.name = "cluster-cafile",
-       .target = &s.config.tls.authority,
-       .value_name = "FILE",
-       .default_text = "none",
-       .help = "who must have signed the certificates of the other machines, PEM"},
-  };
+  cluster::TlsFiles& tls = s.config.tls;
+  std::vector<Option> rows = link_flags(s.config.secret_file, tls.certificate, tls.key, tls.authority);
+  rows.insert(rows.begin(), {.name = "listen",
+                             .target = &s.config.listen,
+                             .value_name = "HOST:PORT",
+                             .help = "address for the head and for other workers"});
+  return rows;
 }
 
 std::vector<Option> machine_rows(WorkerSettings& s) {
@@ -69,18 +52,8 @@ std::vector<Option> machine_rows(WorkerSettings& s) {
        .help =
            "of $HEADRACE_CACHE (else ~/.cache/headrace) for parts of models that heads have sent; what was not used "
            "for longest gives way"},
-      {.name = "isa",
-       .target = &s.isa,
-       .choices = {"ref", "avx2", "avx512", "amx"},
-       .value_name = "NAME",
-       .default_text = "$HEADRACE_ISA, else the best that the machine has",
-       .help = "highest instruction set used"},
-      {.name = "threads",
-       .letter = 't',
-       .target = &s.config.threads,
-       .range = {.min = 0, .max = 1024},
-       .default_text = "one for each usable CPU",
-       .help = "compute threads; 0: choose"},
+      isa_flag(s.isa),
+      threads_flag(s.config.threads),
   };
 }
 

@@ -81,7 +81,7 @@ class JoinTest(unittest.TestCase):
     def test_A6_layers_follow_the_memory(self):
         size = 160 << 20 if IS_SMOLLM2 else 1 << 20
         with Worker("--memory-bytes", str(size)) as small, Worker() as large:
-            with head(CHAT_MODEL, [small, large], "--pipeline-layers", "", "--placement", "kv") as server:
+            with head(CHAT_MODEL, [small, large], "--placement", "kv") as server:
                 nodes = {node["name"]: node for node in server.get("/v1/cluster").json()["nodes"]}
                 for node in nodes.values():
                     memory = node["memory"]
