@@ -3,19 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
-
 #include "backend/cpu/cpu_backend.h"
 #include "base/test_walk.h"
 #include "cluster/stage_service.h"
 #include "cluster/test_links.h"
-#include "engine/engine.h"
+#include "engine/test_answers.h"
 
 namespace headrace::cluster {
 namespace {
-
-constexpr int32_t kAnswer = 10;
 
 struct Shape {
   std::vector<int32_t> layers;  ///< of the head and each worker
@@ -93,58 +88,7 @@ EngineConfig config_of(int32_t steps_in_flight) {
   return config;
 }
 
-/// Greedy answers to prompts of many lengths, all at once.
-std::vector<std::vector<TokenId>> answers(Engine& engine) {
-  Scheduler& scheduler = engine.scheduler();
-  std::map<SequenceId, std::vector<TokenId>> running;
-  for (uint64_t i = 0; i < 7; ++i) {
-    std::vector<TokenId> prompt;
-    for (uint64_t t = 0; t < 20 + i * 6; ++t)
-      prompt.push_back(static_cast<TokenId>((t * t * 5 + (t > 17 ? i : 0)) % 500));
-    const auto length = static_cast<int32_t>(prompt.size());
-    EXPECT_EQ(scheduler.add(SequenceId{i + 1}, {.tokens = std::move(prompt), .max_len = length + kAnswer}),
-              Admit::kYes);
-    running[SequenceId{i + 1}] = {};
-  }
-  int32_t out = 0;
-  size_t finished = 0;
-  StepResult result;
-  while (finished < running.size()) {
-    bool wants_room = false;
-    while (out < scheduler.steps_in_flight_limit()) {
-      wants_room = !engine.executor().can_take();
-      if (wants_room) break;
-      std::optional<StepPlan> plan = scheduler.compose();
-      if (!plan) break;
-      engine.executor().submit(std::move(*plan));
-      ++out;
-    }
-    if (out > 0 && !engine.executor().wait(wants_room)) continue;
-    const auto received = out > 0 ? engine.executor().receive(result) : Error(ErrorCode::kInternal, "nothing to do");
-    if (!received) {
-      ADD_FAILURE() << received.error().message();
-      break;
-    }
-    --out;
-    scheduler.complete(result);
-    for (size_t row = 0; row < result.outputs.size(); ++row) {
-      const SequenceId id = result.outputs[row].sequence;
-      const auto logits =
-          std::span(result.data).subspan(row * static_cast<size_t>(result.width), static_cast<size_t>(result.width));
-      const auto token = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
-      running[id].push_back(token);
-      if (running[id].size() < kAnswer) {
-        scheduler.append(id, token);
-      } else {
-        scheduler.finish(id);
-        ++finished;
-      }
-    }
-  }
-  std::vector<std::vector<TokenId>> all;
-  for (auto& [id, tokens] : running) all.push_back(std::move(tokens));
-  return all;
-}
+std::vector<std::vector<TokenId>> answers(Engine& engine) { return greedy_answers(engine, 7, 10).tokens; }
 
 std::vector<std::vector<TokenId>> answers_over(const ModelFiles& files, const Shape& shape, int32_t steps_in_flight) {
   std::vector<std::unique_ptr<TestWorker>> workers;

@@ -43,6 +43,15 @@ inline TestCertificate make_certificate(const char* name, EVP_PKEY* key, X509* i
   return certificate;
 }
 
+inline void write_key(const std::string& path, EVP_PKEY* key) {
+  const std::unique_ptr<FILE, Freed<fclose>> out(fopen(path.c_str(), "w"));
+  ASSERT_EQ(PEM_write_PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr), 1);
+}
+inline void write_certificate(const std::string& path, X509* certificate) {
+  const std::unique_ptr<FILE, Freed<fclose>> out(fopen(path.c_str(), "w"));
+  ASSERT_EQ(PEM_write_X509(out.get(), certificate), 1);
+}
+
 /// Files of an authority and of a machine whose certificate it signed; `name` sets apart those of one test.
 inline TlsFiles make_tls_files(const std::string& name) {
   const std::string base = testing::TempDir() + "cluster_tls_" + name;
@@ -51,14 +60,9 @@ inline TlsFiles make_tls_files(const std::string& name) {
   const TestKey key(EVP_EC_gen("P-256"));
   const TestCertificate authority = make_certificate(name.c_str(), authority_key.get(), nullptr, authority_key.get());
   const TestCertificate certificate = make_certificate("node", key.get(), authority.get(), authority_key.get());
-  const auto write = [](const std::string& path, const auto& put) {
-    const std::unique_ptr<FILE, Freed<fclose>> out(fopen(path.c_str(), "w"));
-    EXPECT_EQ(put(out.get()), 1);
-  };
-  write(files.authority, [&](FILE* out) { return PEM_write_X509(out, authority.get()); });
-  write(files.certificate, [&](FILE* out) { return PEM_write_X509(out, certificate.get()); });
-  write(files.key,
-        [&](FILE* out) { return PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+  write_certificate(files.authority, authority.get());
+  write_certificate(files.certificate, certificate.get());
+  write_key(files.key, key.get());
   return files;
 }
 

@@ -1,58 +1,27 @@
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
 
 #include "base/error.h"
+#include "cluster/test_certificates.h"
 #include "server/http_server.h"
 #include "server/raw_client.h"
 
 namespace headrace::server {
 namespace {
 
-template <auto kFree>
-struct Freed {
-  template <class T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
-
 std::string file(const std::string& name) { return testing::TempDir() + name; }
-
-void write_key(const std::string& path, EVP_PKEY* key) {
-  const std::unique_ptr<FILE, Freed<fclose>> out(fopen(path.c_str(), "w"));
-  ASSERT_EQ(PEM_write_PrivateKey(out.get(), key, nullptr, nullptr, 0, nullptr, nullptr), 1);
-}
-
-// A certificate for a day that names and signs itself.
-void write_certificate(const std::string& path, EVP_PKEY* key) {
-  const std::unique_ptr<X509, Freed<X509_free>> certificate(X509_new());
-  X509_set_version(certificate.get(), 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -60);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 86400);
-  X509_set_pubkey(certificate.get(), key);
-  X509_NAME* name = X509_get_subject_name(certificate.get());
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
-  X509_set_issuer_name(certificate.get(), name);
-  ASSERT_GT(X509_sign(certificate.get(), key, EVP_sha256()), 0);
-  const std::unique_ptr<FILE, Freed<fclose>> out(fopen(path.c_str(), "w"));
-  ASSERT_EQ(PEM_write_X509(out.get(), certificate.get()), 1);
-}
 
 class HttpTls : public testing::Test {
  protected:
   void SetUp() override {
-    const Key key(EVP_EC_gen("P-256"));
-    write_key(file("key.pem"), key.get());
-    write_certificate(file("chain.pem"), key.get());
+    const cluster::TestKey key(EVP_EC_gen("P-256"));
+    cluster::write_key(file("key.pem"), key.get());
+    cluster::write_certificate(file("chain.pem"),
+                               cluster::make_certificate("localhost", key.get(), nullptr, key.get()).get());
   }
   static HttpOptions options() { return {.port = 0, .tls_certificate = file("chain.pem"), .tls_key = file("key.pem")}; }
   static void say_hello(HttpRequest&& request, std::shared_ptr<Responder> responder) {
@@ -95,8 +64,8 @@ class TlsClient {
 
  private:
   RawClient raw_;
-  std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context_;
-  std::unique_ptr<SSL, Freed<SSL_free>> ssl_;
+  std::unique_ptr<SSL_CTX, cluster::Freed<SSL_CTX_free>> context_;
+  std::unique_ptr<SSL, cluster::Freed<SSL_free>> ssl_;
   bool connected_ = false;
 };
 
@@ -162,7 +131,7 @@ TEST_F(HttpTls, NamesTheFileThatItCannotUse) {
   EXPECT_NE(message(missing).find("none.pem: cannot be used as a chain of certificates in PEM: "), std::string::npos);
   HttpOptions other = options();
   other.tls_key = file("other.pem");
-  write_key(other.tls_key, Key(EVP_EC_gen("P-256")).get());
+  cluster::write_key(other.tls_key, cluster::TestKey(EVP_EC_gen("P-256")).get());
   EXPECT_NE(message(other).find("other.pem: cannot be used as the private key in PEM: "), std::string::npos)
       << message(other);
   std::ofstream(file("other.pem")) << "no key";
