@@ -256,6 +256,9 @@ void PipelineExecutor::listen_to(size_t worker) {
 Result<std::monostate> PipelineExecutor::take_frame(size_t worker, const FrameHeader& header,
                                                     std::vector<std::byte>& payload) {
   if (header.kind == FrameKind::kActivations) {
+    if (!stages_.output || worker + 1 != workers_.size()) {
+      return Error(ErrorCode::kCorrupt, "rows, which the head does not take from it");
+    }
     {
       const std::lock_guard lock(mutex_);
       const StepPtr step = find(header.epoch, header.id);

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "backend/cpu/cpu_backend.h"
 #include "base/test_walk.h"
+#include "cluster/activation_codec.h"
 #include "cluster/stage_service.h"
 #include "cluster/test_links.h"
 #include "engine/test_answers.h"
@@ -126,6 +129,37 @@ TEST(PipelineExecutor, GivesTheTokensOfOneProcess) {
       }
     }
   }
+}
+
+TEST(PipelineExecutor, RowsFromAWorkerThatHasTheOutputEndThePipeline) {
+  const ModelFiles files = open_model(std::string(HR_TEST_DATA) + "/models/llama");
+  LinkPair plans = connected_pair();
+  LinkPair rows = connected_pair();
+  EngineConfig config = config_of(1);
+  config.assemble = [&](const StageSite& site) {
+    std::vector<std::unique_ptr<TestWorker>> unused;
+    StageAssembly assembly = assemble(site, {.layers = {1, 1}, .output_on_head = false}, unused);
+    HeadStages head = dynamic_cast<PipelineExecutor&>(*assembly.executor).stop();
+    std::vector<WorkerLink> workers;
+    workers.push_back({.name = "worker", .plans = std::move(plans.near)});
+    assembly.executor = std::make_unique<PipelineExecutor>(PipelineExecutor::Config{.hidden = site.spec.hidden},
+                                                           std::move(head), std::move(workers), std::move(rows.near));
+    return assembly;
+  };
+  Engine engine(files, config);
+  ASSERT_TRUE(engine.start({1, 2, 3}, 20, 2).has_value());
+  std::optional<StepPlan> plan = engine.scheduler().compose();
+  ASSERT_TRUE(plan.has_value());
+  const FrameHeader header{.kind = FrameKind::kActivations, .epoch = plan->epoch, .id = raw(plan->step_id)};
+  const std::vector<float> row(static_cast<size_t>(engine.spec().hidden * num_outputs(*plan)));
+  std::vector<std::byte> payload;
+  encode_activations(row, engine.spec().hidden, WireDtype::kBf16, payload);
+  engine.executor().submit(std::move(*plan));
+  ASSERT_TRUE(plans.far->send(header, std::array{std::span<const std::byte>(payload)}, soon()).ok());
+  StepResult result;
+  const auto received = engine.executor().receive(result);
+  ASSERT_FALSE(received.ok());
+  EXPECT_EQ(received.error().code(), ErrorCode::kCorrupt);
 }
 
 TEST(PipelineExecutor, AWorkerThatGoesFailsAllStepsThatAreOut) {
