@@ -10,13 +10,11 @@ import tempfile
 import unittest
 
 from cluster_test import answers
-from cluster_worker import Worker, head, refused, workers
-from models import CHAT_MODEL, IS_SMOLLM2, TINY_MODEL
-from program import PROGRAM, data, run
+from cluster_worker import Worker, head, refused, spread_head, workers
+from models import CHAT_MODEL, IS_SMOLLM2, OTHER_MODEL, TINY_MODEL
+from program import PROGRAM, run
 from relay import Relay
 from server import Server
-
-OTHER_MODEL = data("gguf/qwen2-F32.gguf")
 
 
 def copy_of_another_build(folder):
@@ -155,7 +153,7 @@ class JoinTest(unittest.TestCase):
             for flags in ((), ("--secret-file", wrong)):
                 self.assertIn(f"worker {machine.address}: ", refused(TINY_MODEL, [machine], *flags))
             self.assertIn(f"worker {open_machine.address}: ", refused(TINY_MODEL, [open_machine], "--secret-file", right))
-            with head(TINY_MODEL, [machine], "--secret-file", right) as server:
+            with spread_head(TINY_MODEL, [machine], "--secret-file", right) as server:
                 found = answers(server)
                 self.assertEqual(found, self.alone(TINY_MODEL))
                 for flags in ((), ("--secret-file", wrong)):
@@ -168,7 +166,7 @@ class JoinTest(unittest.TestCase):
 
     def test_A15_random_bytes_do_nothing(self):
         noise = random.Random(7)
-        with Worker() as machine, head(TINY_MODEL, [machine]) as server:
+        with Worker() as machine, spread_head(TINY_MODEL, [machine]) as server:
             found = answers(server)
             port = int(machine.address.rpartition(":")[2])
             # The first bytes of a frame, so that some of the noise is looked at further.
@@ -206,7 +204,7 @@ class JoinTest(unittest.TestCase):
                              self.alone(TINY_MODEL))
 
     def test_a_second_head_is_refused(self):
-        with Worker() as machine, head(TINY_MODEL, [machine]) as server:
+        with Worker() as machine, spread_head(TINY_MODEL, [machine]) as server:
             found = answers(server)
             line = refused(OTHER_MODEL, [machine])
             self.assertIn(machine.address, line)

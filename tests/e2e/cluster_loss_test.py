@@ -7,10 +7,10 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster_join_test import OTHER_MODEL, copy_of_another_build
+from cluster_join_test import copy_of_another_build
 from cluster_test import answers
-from cluster_worker import Worker, head, workers
-from models import CHAT_MODEL, IS_SMOLLM2, TINY_MODEL
+from cluster_worker import Worker, spread_head, workers
+from models import CHAT_MODEL, IS_SMOLLM2, NUM_LAYERS, OTHER_MODEL, TINY_MODEL
 from program import PROGRAM
 from running_program import SANITIZED, SLACK
 from server import Server
@@ -76,7 +76,7 @@ class LossTest(unittest.TestCase):
             return alone.post("/v1/completions", {**MEMORY, **fields}).json()["choices"][0]["text"]
 
     def test_A8_a_worker_that_does_not_come_back(self):
-        with workers(2) as machines, head(CHAT_MODEL, machines, "--rejoin-timeout", "2") as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines, "--rejoin-timeout", "2") as server:
             streams = [Stream(server, prompt=f"Number {i}", max_tokens=TOKENS) for i in range(8)]
             for stream in streams:
                 stream.wait_for_events(3)
@@ -103,7 +103,7 @@ class LossTest(unittest.TestCase):
         expected, queued = self.expected(), self.expected(prompt="Two plus two", max_tokens=5)
         seeded = {"temperature": 1, "seed": 3, "prompt": "A poem:"}
         expected_seeded = self.expected(**seeded)
-        with workers(2) as machines, head(CHAT_MODEL, machines) as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
             pid = server.process.pid
             for lost in machines:
                 streams = [Stream(server), Stream(server, **seeded)]
@@ -128,7 +128,7 @@ class LossTest(unittest.TestCase):
 
     def test_A10_a_worker_that_is_stopped(self):
         expected = self.expected()
-        with workers(2) as machines, head(CHAT_MODEL, machines) as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
             stream = Stream(server)
             stream.wait_for_events(5)
             os.kill(machines[0].running.process.pid, signal.SIGSTOP)
@@ -150,7 +150,7 @@ class LossTest(unittest.TestCase):
 
     def test_A9_what_a_lost_worker_had_computed_is_computed_again(self):
         """Also when nothing runs while it is lost: what the head knows to be cached is gone with the worker."""
-        with workers(2) as machines, head(CHAT_MODEL, machines) as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
             found = answers(server)
             self.assertEqual(answers(server), found)
             for lost in machines:
@@ -163,7 +163,7 @@ class LossTest(unittest.TestCase):
             self.end(server)
 
     def test_A10_the_head_ends_while_a_worker_is_stopped(self):
-        with Worker() as machine, head(TINY_MODEL, [machine]) as server:
+        with Worker() as machine, spread_head(TINY_MODEL, [machine]) as server:
             os.kill(machine.running.process.pid, signal.SIGSTOP)
             wait_for_status(server, "/readyz", 503)
             begin = time.monotonic()
@@ -171,7 +171,7 @@ class LossTest(unittest.TestCase):
             self.assertLess(time.monotonic() - begin, 10 * SLACK)
 
     def test_A14_a_worker_that_comes_back_as_another(self):
-        with tempfile.TemporaryDirectory() as folder, workers(2) as machines, head(TINY_MODEL, machines) as server:
+        with tempfile.TemporaryDirectory() as folder, workers(2) as machines, spread_head(TINY_MODEL, machines) as server:
             found = answers(server)
             machines[0].kill()
             machines[0].program = copy_of_another_build(folder)
@@ -187,7 +187,7 @@ class LossTest(unittest.TestCase):
     def test_a_head_that_is_killed_makes_room_for_the_next(self):
         with workers(2) as machines:
             for model in (CHAT_MODEL, TINY_MODEL, OTHER_MODEL):
-                with head(model, machines) as server:
+                with spread_head(model, machines) as server:
                     found = answers(server)
                     stream = Stream(server, prompt="a", max_tokens=100)
                     stream.wait_for_events(1)
@@ -200,7 +200,7 @@ class LossTest(unittest.TestCase):
 
     def test_a_drain_finishes_what_runs(self):
         expected = self.expected()
-        with workers(2) as machines, head(CHAT_MODEL, machines) as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
             streams = [Stream(server) for _ in range(4)]
             for stream in streams:
                 stream.wait_for_events(2)
@@ -214,7 +214,7 @@ class LossTest(unittest.TestCase):
                 self.assertEqual(machine.running.end(), 0, machine.log())
 
     def test_C1_a_client_that_goes_frees_its_blocks(self):
-        with workers(2) as machines, head(CHAT_MODEL, machines) as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
             events = server.stream("/v1/completions", {**MEMORY, "max_tokens": 2000 if IS_SMOLLM2 else 480})
             for _ in range(3):
                 next(events)
@@ -226,7 +226,7 @@ class LossTest(unittest.TestCase):
     def test_A16_idle_costs_nothing(self):
         if SANITIZED:
             self.skipTest("bound by time")
-        with workers(2) as machines, head(CHAT_MODEL, machines) as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
             answers(server)
             time.sleep(0.5)  # threads that spin for a while go to sleep
             programs = [server, *(machine.running for machine in machines)]
@@ -238,7 +238,7 @@ class LossTest(unittest.TestCase):
             self.end(server)
 
     def test_figures_of_the_cluster(self):
-        with workers(2) as machines, head(CHAT_MODEL, machines, "--output-stage", "head") as server:
+        with workers(2) as machines, spread_head(CHAT_MODEL, machines, "--output-stage", "head") as server:
             with ThreadPoolExecutor(4) as pool:
                 list(pool.map(lambda i: server.post("/v1/completions", {**MEMORY, "prompt": f"{i}", "max_tokens": 40}),
                               range(4)))
@@ -263,7 +263,7 @@ class LossTest(unittest.TestCase):
                 labels = {"node": node["name"]}
                 self.assertEqual(server.metric("headrace_node_layers", **labels), node["units"]["num_layers"])
                 self.assertEqual(server.metric("headrace_node_up", **labels), 1)
-            self.assertEqual(at, 30 if IS_SMOLLM2 else 4)
+            self.assertEqual(at, NUM_LAYERS[CHAT_MODEL])
             for machine in machines:
                 server_side = [node for node in shown["nodes"] if node["name"] == machine.address][0]["link"]
                 self.assertGreater(server_side["round_trip_seconds"], 0)

@@ -2,8 +2,8 @@
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster_worker import Worker, head, workers
-from models import CHAT_MODEL, IS_SMOLLM2, TINY_MODEL
+from cluster_worker import Worker, even_cut, head, workers
+from models import CHAT_MODEL, IS_SMOLLM2, NUM_LAYERS, TINY_MODEL
 from program import data, run
 from running_program import SANITIZED
 from server import Server
@@ -25,10 +25,6 @@ def answers(server, tokens=12):
         return reply.json()["choices"]
     with ThreadPoolExecutor(len(REQUESTS)) as pool:
         return list(pool.map(ask, REQUESTS))
-
-
-def even_cut(layers, machines):
-    return [(i + 1) * layers // machines - i * layers // machines for i in range(machines)]
 
 
 def cuts(layers):
@@ -75,8 +71,7 @@ class SameAnswersTest(unittest.TestCase):
 
     def test_machines_of_other_instruction_sets(self):
         model = CHAT_MODEL if IS_SMOLLM2 else TINY_MODEL
-        layers = 30 if IS_SMOLLM2 else 4
-        for isa, model, cut in (("avx2", model, even_cut(layers, 2)), ("ref", TINY_MODEL, [2, 2])):
+        for isa, model, cut in (("avx2", model, even_cut(NUM_LAYERS[model], 2)), ("ref", TINY_MODEL, [2, 2])):
             if run("inspect", TINY_MODEL, "--isa", isa).returncode != 0:
                 continue
             with Server(model, "-t", "1") as alone:

