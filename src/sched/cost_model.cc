@@ -18,8 +18,8 @@ constexpr double kLeastFactor = 1e-3;      // no cost falls to zero or below, or
 /// hardly learn.
 constexpr double kLeastShare = 0.1;
 constexpr double kMovingMean = 1.0 / 16;
-constexpr double kLateShare = 0.02;  // of steps that take longer than the late ratio says
-constexpr double kLateStep = 0.05;   // by which it moves: two late steps in a hundred and none in fifty balance
+constexpr double kLateShare = 0.005;  // of steps that take longer than the late ratio says
+constexpr double kLateStep = 0.05;    // by which it moves for a late one; others take it back
 constexpr double kMostLateRatio = 2.0;
 
 constexpr double StageCost::*kCosts[] = {&StageCost::fixed, &StageCost::per_decode_row, &StageCost::per_prompt_token,

@@ -51,8 +51,8 @@ class CostModel {
   [[nodiscard]] const StageCost& slowest() const noexcept { return fits_[slowest_].cost; }
   /// Moving mean of |predicted - measured| / measured of the slowest stage; 0 before the first step.
   [[nodiscard]] double relative_error() const noexcept { return fits_[slowest_].error; }
-  /// measured / predicted that one in fifty steps with prompts beside decode rows exceeds, on the slowest stage; 1
-  /// to 2.
+  /// measured / predicted that one in two hundred steps with prompts beside decode rows exceeds, on the slowest stage;
+  /// 1 to 2.
   [[nodiscard]] double late_ratio() const noexcept { return fits_[slowest_].late_ratio; }
 
  private:
@@ -62,9 +62,9 @@ class CostModel {
     StageCost cost;
     std::array<double, kTerms> factor{};  ///< cost = start x factor
     std::array<std::array<double, kTerms>, kTerms> covariance{};
-    double error = 0;        ///< moving mean, as relative_error()
-    double usual_error = 0;  ///< moving mean of errors, outliers cut
-    double late_ratio = 1;   ///< as late_ratio()
+    double error = 0;         ///< moving mean, as relative_error()
+    double usual_error = 0;   ///< moving mean of errors, outliers cut
+    double late_ratio = 1.5;  ///< as late_ratio(); no machine is seldom late before it has shown it
     double recent_seconds = 0;
     int64_t steps = 0;
   };

