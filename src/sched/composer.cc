@@ -8,8 +8,8 @@
 namespace headrace {
 namespace {
 
-/// A step with prompts should take twice what its decode rows alone take, or so much longer where that is little: a
-/// prompt in chunks of a few tokens takes for ever, and nobody reads a token in a hundredth of a second.
+/// A step with prompts should take twice what decode rows alone take, or so much longer where that is little: a prompt
+/// in chunks of a few tokens takes for ever, and nobody reads a token in a hundredth of a second.
 constexpr double kTargetRatio = 2.0;
 constexpr double kTargetExtraSeconds = 0.012;
 /// It should hardly ever take three times as long, or so much longer: where steps often take longer than predicted,
@@ -17,6 +17,9 @@ constexpr double kTargetExtraSeconds = 0.012;
 constexpr double kLimitRatio = 3.0;
 constexpr double kLimitExtraSeconds = 0.025;
 constexpr double kLeastTargetRatio = 1.25;
+/// Prompts that so many decode steps could read count as if they decoded already. Where steps were as short as the few
+/// that decode allow, the others would wait for a long time, while each step pays its fixed cost for few rows.
+constexpr double kSoonSteps = 16;
 
 /// A step of prompts alone is long enough where its tokens come at this share of the rate of an endless one.
 constexpr double kWorthwhileRate = 0.95;
@@ -47,10 +50,27 @@ double Composer::target_seconds(int32_t steps_in_flight) const noexcept {
   if (decodes.decode_rows == 0) return std::numeric_limits<double>::infinity();
   if (config_.step_target_seconds > 0) return config_.step_target_seconds;
   const StageCost& cost = costs_.slowest();
-  const double decoding = cost.fixed + cost.marginal(decodes) / steps_in_flight;
+  const double rows = 1 + soon_decoding(steps_in_flight) / static_cast<double>(decodes.decode_rows);
+  const double decoding = cost.fixed + cost.marginal(decodes) * rows / steps_in_flight;
   const double target = std::max(kTargetRatio * decoding, decoding + kTargetExtraSeconds / steps_in_flight);
   const double limit = std::max(kLimitRatio * decoding, decoding + kLimitExtraSeconds / steps_in_flight);
   return std::max(std::min(target, limit / costs_.late_ratio()), kLeastTargetRatio * decoding);
+}
+
+double Composer::soon_decoding(int32_t steps_in_flight) const noexcept {
+  const auto prompts = static_cast<double>(queues_.waiting().size() + queues_.prompts().size());
+  if (prompts == 0) return 0;
+  const StepLoad& decodes = residents_.decodes();
+  const StageCost& cost = costs_.slowest();
+  const double decoding = cost.fixed + cost.marginal(decodes) / steps_in_flight;
+  const double tokens = static_cast<double>(queues_.waiting().tokens() + queues_.prompts().tokens()) / prompts;
+  const double soon = std::min(1.0, kSoonSteps * decoding / (tokens * cost.per_prompt_token));
+  // Those for which there is room, where they become as long as those that run.
+  const double length =
+      std::max(tokens, static_cast<double>(decodes.attended_keys) / static_cast<double>(decodes.decode_rows));
+  const double room = std::min(static_cast<double>(cache_.available_tokens()) / length,
+                               static_cast<double>(config_.max_num_seqs) - static_cast<double>(decodes.decode_rows));
+  return std::min(prompts * soon, std::max(room, 0.0));
 }
 
 void Composer::take_decodes(Step& step, int32_t steps_in_flight) {

@@ -30,12 +30,14 @@ class Composer {
   /// Adds rows to `step`, where up to `steps_in_flight` share the work; none where nothing can be computed.
   void fill(Step& step, int32_t steps_in_flight);
 
-  /// Seconds that a step with prompts may take beside the present decode rows; infinity where there are none.
+  /// Seconds that a step with prompts may take beside decode rows; infinity where there are none.
   [[nodiscard]] double target_seconds(int32_t steps_in_flight) const noexcept;
   /// Tokens of a step of prompts alone.
   [[nodiscard]] int32_t worthwhile_tokens() const noexcept;
 
  private:
+  /// Sequences that will decode beside the present ones before long.
+  [[nodiscard]] double soon_decoding(int32_t steps_in_flight) const noexcept;
   void take_decodes(Step& step, int32_t steps_in_flight);
   void take_prompts(Step& step, int32_t steps_in_flight, double target);
   [[nodiscard]] Sequence* next_to_start();

@@ -22,6 +22,7 @@ constexpr StageCost kEven{
 std::vector<TokenId> counted(int32_t n) {
   std::vector<TokenId> tokens(static_cast<size_t>(n));
   std::iota(tokens.begin(), tokens.end(), 0);
+  for (TokenId& token : tokens) token %= 1000;  // the stage's vocabulary
   return tokens;
 }
 
@@ -222,11 +223,11 @@ TEST(Scheduler, ThreeRowsInTwoStepsStayWithinOneStepForEver) {
 
 TEST(Scheduler, PromptsNeverHoldDecodeRowsBackForMoreThanAStep) {
   SchedulerConfig config = even(1);
-  config.max_step_tokens = 64;
+  config.max_step_tokens = 128;
   Rig rig(std::move(config), 256);
   decode(rig, 4);
   const size_t before = rig.plans().size();
-  ASSERT_EQ(rig.add(9, 1000, 2000), Admit::kYes);
+  ASSERT_EQ(rig.add(9, 3500, 3600), Admit::kYes);
   rig.run(60);
   int32_t chunks = 0;
   for (size_t i = before; i < rig.plans().size(); ++i) {
@@ -234,11 +235,24 @@ TEST(Scheduler, PromptsNeverHoldDecodeRowsBackForMoreThanAStep) {
     for (const PlanRow& row : rig.plan(i).rows) rows.insert(raw(row.sequence));
     for (const uint64_t id : {1, 2, 3, 4}) EXPECT_TRUE(rows.contains(id)) << "step " << i;
     chunks += static_cast<int32_t>(rows.contains(9));
-    // 4 rows take 1 + 4 s: with a prompt at most twice that, so 50 tokens of 0.1 s.
-    EXPECT_LE(rig.plan(i).tokens.size(), 4u + 50u) << "step " << i;
+    // 4 rows take 1 + 4 s: with a prompt at most twice that, so 50 tokens of 0.1 s; twice 1 + 5 s when it will soon be
+    // the fifth.
+    EXPECT_LE(rig.plan(i).tokens.size(), i < before + 10 ? 4u + 55u : 4u + 70u) << "step " << i;
   }
   EXPECT_EQ(rig.scheduler().state(SequenceId{9}), SequenceState::kRunning);
   EXPECT_GE(chunks, 20);
+}
+
+TEST(Scheduler, ShortPromptsThatWaitCountAsRowsThatDecode) {
+  const auto target_beside = [](int32_t tokens, int32_t blocks) {
+    Rig rig(even(1), blocks);
+    decode(rig, 4);
+    for (uint64_t id = 10; id < 22; ++id) EXPECT_EQ(rig.add(id, tokens, tokens + 100), Admit::kYes);
+    return rig.scheduler().figures().step_target_seconds;
+  };
+  EXPECT_NEAR(target_beside(100, 256), 2 * (1 + 4 + 12), 0.1);
+  EXPECT_NEAR(target_beside(1600, 1600), 2 * (1 + 4 + 12 / 2), 0.1) << "160 s each, which are twice 16 steps of 5 s";
+  EXPECT_NEAR(target_beside(100, 40), 2 * (1 + 4 + 5.76), 0.1) << "of 640 tokens in the cache 64 are taken";
 }
 
 TEST(Scheduler, AloneAPromptTakesTheWholeBudget) {
