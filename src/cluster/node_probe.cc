@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
+#include <span>
+#include <vector>
 
 #include "model/stage.h"
 
@@ -12,8 +15,11 @@ namespace {
 constexpr std::array<int32_t, 5> kRows = {1, 4, 16, 48, 128};
 /// Tokens that each row has before it. They share their blocks, whose content does not matter.
 constexpr int32_t kContext = 256;
-/// Runs of each number of rows: the least counts, as what disturbs only adds.
-constexpr int kRuns = 4;
+/// The least of several runs counts, as what disturbs only adds. Every number of rows has its turn in each round, and
+/// rounds go on for a while, so that a disturbance of a second does not hit all runs of one.
+constexpr int kLeastRounds = 2;
+constexpr int kMostRounds = 12;
+constexpr double kRoundsSeconds = 1.5;
 /// No more rows once a step took longer than this.
 constexpr double kLongStep = 0.25;
 
@@ -53,17 +59,18 @@ class Probe {
                StageWeights(site.backend, site.pool, site.files, site.spec, site.numerics, units, {}), config(site),
                site.comm) {}
 
-  /// Seconds of a step.
-  double run(int32_t rows) {
-    const std::vector<float> activations(static_cast<size_t>(int64_t{rows} * site_.spec.hidden), 0.5f);
-    double least = 0;
-    for (int i = 0; i < kRuns; ++i) {
-      const StepPlan plan = decode_plan(site_.spec, rows, ++steps_);
-      const auto begin = std::chrono::steady_clock::now();
-      if (const auto ran = stage_.run(plan, activations, output_); !ran) throw ran.error();
+  /// Seconds of a step of each of `rows`; of the first ones only, where those with more take long.
+  std::vector<double> run(std::span<const int32_t> rows) {
+    std::vector<double> least(rows.size(), std::numeric_limits<double>::infinity());
+    const auto begin = std::chrono::steady_clock::now();
+    for (int round = 0; round < kMostRounds; ++round) {
+      for (size_t i = 0; i < least.size(); ++i) {
+        const double seconds = step_seconds(rows[i]);
+        least[i] = std::min(least[i], seconds);
+        if (least[i] > kLongStep) least.resize(i + 1);
+      }
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-      least = i == 0 ? taken.count() : std::min(least, taken.count());
-      if (taken.count() > kLongStep) break;
+      if (round + 1 >= kLeastRounds && taken.count() > kRoundsSeconds) break;
     }
     return least;
   }
@@ -75,6 +82,14 @@ class Probe {
             .group_blocks = std::vector<int32_t>(site.spec.cache_groups.size(), blocks),
             .max_tokens = kRows.back(),
             .max_seq_len = kContext + 1};
+  }
+
+  double step_seconds(int32_t rows) {
+    const std::vector<float> activations(static_cast<size_t>(int64_t{rows} * site_.spec.hidden), 0.5f);
+    const StepPlan plan = decode_plan(site_.spec, rows, ++steps_);
+    const auto begin = std::chrono::steady_clock::now();
+    if (const auto ran = stage_.run(plan, activations, output_); !ran) throw ran.error();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
   const ProbeSite& site_;
@@ -89,15 +104,16 @@ NodeCosts probe_node(const ProbeSite& site) {
   const StageUnits layer{.first_layer = 0, .end_layer = 1};
   NodeCosts costs{.at = {}, .probe_layer_bytes = layer_bytes(site.files, site.spec, layer)};
   {
-    Probe probe(site, layer);
-    for (const int32_t rows : kRows) {
-      costs.at.push_back({.rows = rows, .layer_seconds = probe.run(rows)});
-      if (costs.at.back().layer_seconds > kLongStep) break;
+    const std::vector<double> seconds = Probe(site, layer).run(kRows);
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      costs.at.push_back({.rows = kRows[i], .layer_seconds = seconds[i]});
     }
   }
   const int32_t end = site.spec.num_layers();
   Probe probe(site, {.first_layer = end, .end_layer = end, .output = true});
-  for (UnitSeconds& at : costs.at) at.output_seconds = probe.run(at.rows);
+  const std::vector<double> seconds = probe.run(std::span(kRows).first(costs.at.size()));
+  costs.at.resize(seconds.size());
+  for (size_t i = 0; i < seconds.size(); ++i) costs.at[i].output_seconds = seconds[i];
   return costs;
 }
 

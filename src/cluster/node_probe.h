@@ -23,7 +23,7 @@ struct ProbeSite {
 
 /// Measures what a decoder layer and the output projection take here, in steps of 1 to 128 rows that decode after some
 /// hundred tokens: by a stage with the first layer and one with the output, which are packed for it and dropped.
-/// A second or two; less rows where a step takes long. Throws as Stage and StageWeights do.
+/// Three seconds or so; less rows where a step takes long. Throws as Stage and StageWeights do.
 [[nodiscard]] NodeCosts probe_node(const ProbeSite& site);
 
 }  // namespace headrace::cluster
