@@ -13,6 +13,7 @@ constexpr double kStartVariance = 100.0;   // of a factor: the starting figures 
 constexpr int64_t kTrustingSteps = 8;      // of the first steps, before there is a usual error
 constexpr double kOutlier = 4.0;           // errors beyond so many usual ones are cut
 constexpr double kLeastUsualError = 0.01;  // clocks and caches are no steadier than that
+constexpr double kMostUsualError = 1.0;    // nor is anything learned from errors that are larger still
 constexpr double kLeastFactor = 1e-3;      // no cost falls to zero or below, or shares of it would mean nothing
 /// Of the usual costs: with less to scale, a stage that was measured in a bad moment, and seems to cost nothing, would
 /// hardly learn.
@@ -93,7 +94,7 @@ void CostModel::find_slowest() noexcept {
 void CostModel::learn(const StepLoad& load, std::span<const double> stage_seconds) {
   if (stage_seconds.size() != fits_.size()) return;
   for (size_t i = 0; i < fits_.size(); ++i) {
-    if (stage_seconds[i] > 0) learn(fits_[i], load, stage_seconds[i]);
+    if (stage_seconds[i] > 0 && std::isfinite(stage_seconds[i])) learn(fits_[i], load, stage_seconds[i]);
   }
   find_slowest();
 }
@@ -117,7 +118,7 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
     const double limit = kOutlier * std::max(fit.usual_error, kLeastUsualError);
     error = std::clamp(raw_error, -limit, limit);
   }
-  fit.usual_error += (std::abs(error) - fit.usual_error) * kMovingMean;
+  fit.usual_error = std::min(fit.usual_error + (std::abs(error) - fit.usual_error) * kMovingMean, kMostUsualError);
 
   // What share of the measured time a unit factor would explain: the fit minimises relative errors.
   const std::array<double, kTerms> x{
@@ -135,7 +136,7 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
   }
   if (!(spread > 0)) return;
   for (size_t i = 0; i < kTerms; ++i) {
-    fit.factor[i] = std::max(fit.factor[i] + gain[i] * error / (1 + spread), kLeastFactor);
+    fit.factor[i] += gain[i] * error / (1 + spread);
   }
   // Directional forgetting (R. Kulhavy, "Restricted exponential forgetting in real-time identification", 1987): the
   // covariance changes along x only, so hours of decode steps neither wear down nor blow up what is known of prompts.
@@ -143,7 +144,21 @@ void CostModel::learn(Fit& fit, const StepLoad& load, double measured) {
   for (size_t i = 0; i < kTerms; ++i) {
     for (size_t j = 0; j < kTerms; ++j) fit.covariance[i][j] -= shrink * gain[i] * gain[j];
   }
+  keep_positive(fit);
   for (size_t i = 0; i < kTerms; ++i) fit.cost.*kCosts[i] = fit.start.*kCosts[i] * fit.factor[i];
+}
+
+void CostModel::keep_positive(Fit& fit) noexcept {
+  for (size_t round = 0; round < 2 * kTerms; ++round) {
+    const auto least = static_cast<size_t>(std::ranges::min_element(fit.factor) - fit.factor.begin());
+    const double missing = kLeastFactor - fit.factor[least];
+    if (missing <= 0) return;
+    for (size_t i = 0; i < kTerms; ++i) {
+      fit.factor[i] += fit.covariance[i][least] / fit.covariance[least][least] * missing;
+    }
+    fit.factor[least] = kLeastFactor;
+  }
+  for (double& factor : fit.factor) factor = std::max(factor, kLeastFactor);
 }
 
 }  // namespace headrace

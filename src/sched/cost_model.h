@@ -70,6 +70,9 @@ class CostModel {
   };
   void find_slowest() noexcept;
   void learn(Fit& fit, const StepLoad& load, double measured);
+  /// Moves factors that fell too low up to the least one, and the others with them as far as they are correlated: to
+  /// the nearest point by what is known. Cut alone, the others would make up for it without end.
+  static void keep_positive(Fit& fit) noexcept;
 
   std::vector<Fit> fits_;
   size_t slowest_ = 0;

@@ -84,6 +84,29 @@ TEST(CostModel, KeepsWhatItKnowsOfPromptsThroughHoursOfDecoding) {
   EXPECT_NEAR(model.slowest().seconds(prompt), kTrue.seconds(prompt), 0.2 * kTrue.seconds(prompt));
 }
 
+TEST(CostModel, StaysNearAMachineOfAnotherKind) {
+  // Reading the weights hides what few tokens cost: no sum of positive terms is right for every load.
+  const auto seconds = [](const StepLoad& load) {
+    const auto tokens = static_cast<double>(load.decode_rows + load.prompt_tokens);
+    return std::max(17.5e-3, 26e-6 * tokens) + 6e-9 * static_cast<double>(load.attended_keys);
+  };
+  CostModel model(std::vector<StageCost>{StageCost{
+      .fixed = 0, .per_decode_row = 26e-6, .per_prompt_token = 26e-6, .per_attended_key = 6e-9, .per_read_key = 0}});
+  StepLoad load;
+  for (int step = 0; step < 30000; ++step) {
+    // Up to 80 sequences, which become longer and fewer; in the end one alone for a long time.
+    const int rows = std::max(1, 80 - step / 100);
+    load = {};
+    for (int row = 0; row < rows; ++row) load.add_decode(100 + (step * 7 + row * 31) % 4000);
+    if (step < 7000 && step % 9 == 0) load.add_chunk(0, 100 + step * 13 % 3000);
+    model.learn(load, std::vector<double>{seconds(load) * (1 + 0.001 * noise_at(step))});
+    if (step > 100) {
+      ASSERT_LT(model.relative_error(), 0.9) << "step " << step;
+    }
+  }
+  EXPECT_NEAR(model.slowest().seconds(load), seconds(load), 0.05 * seconds(load));
+}
+
 TEST(CostModel, TellsHowLateStepsWithPromptsMayBe) {
   const auto late_ratio = [](double share, double ratio) {
     CostModel model(std::vector<StageCost>{StageCost{}});
