@@ -437,6 +437,18 @@ vllm:time_to_first_token_seconds_bucket{model_name="m",le="+Inf"} %d
                             ("First token, P50 / P99", "300 ms / 496 ms"), ("Gap between tokens, P50 / P99", "– / –")):
             expect(self.tile(name)).to_have_text(value)
 
+    def test_one_machine_is_no_cluster(self):
+        asked = []
+        self.page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+        self.page.click("#tab-live")
+        for _ in range(2):
+            with self.page.expect_response("**/metrics"):
+                pass
+        expect(self.tile("Running")).to_have_text("0")
+        expect(self.page.locator("#cluster")).to_be_hidden()
+        expect(self.page.locator("#cluster-fault")).to_be_hidden()
+        self.assertNotIn("cluster", asked)
+
     def test_a_server_that_goes_is_told(self):
         with Server(self.model) as server:
             page = self.open_page(server)
