@@ -13,6 +13,7 @@
 #include "apps/serve_flags.h"
 #include "apps/step_faults.h"
 #include "files/json_file.h"
+#include "sched/step_timeline.h"
 #include "server/server.h"
 
 namespace headrace {
@@ -47,12 +48,17 @@ std::unique_ptr<Model> load(const ServeSettings& s, Server& server) {
   return std::make_unique<Model>(Model::load(s.model, options));
 }
 
+void end_timeline() {
+  if (const auto timeline = step_timeline()) timeline->close();
+}
+
 /// Loads while the server answers that it does. nullptr: a signal came first.
 std::unique_ptr<Model> load_or_leave(const ServeSettings& s, Server& server, const EndSignals& signals) {
   std::future<std::unique_ptr<Model>> loading = std::async(std::launch::async, [&] { return load(s, server); });
   while (loading.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
     if (signals.wait(std::chrono::milliseconds(20))) {
       server.context().log.note("stopped while the model was being loaded");
+      end_timeline();
       std::fflush(nullptr);
       std::_Exit(0);  // loading cannot be interrupted, and nothing has to be put away
     }
@@ -82,6 +88,7 @@ int command_serve(std::span<const std::string> arguments) {
 
   const auto begin = std::chrono::steady_clock::now();
   const EndSignals signals;
+  if (!s.trace.empty()) set_step_timeline(std::make_shared<StepTimeline>(s.trace));
   Server server(s.serve);
   server::RequestLog& log = server.context().log;
   log.note(fmt::format("listening on {}://{}:{}", s.serve.http.tls_certificate.empty() ? "http" : "https",
@@ -102,6 +109,7 @@ int command_serve(std::span<const std::string> arguments) {
   }
   log.note("draining: no new requests are taken");
   const bool all = server.drain([&] { return signals.wait(std::chrono::milliseconds(0)); });
+  end_timeline();
   log.note(all ? "ended: all requests were answered" : "ended: requests that still ran were cut off");
   return 0;
 }

@@ -137,7 +137,8 @@ std::vector<Option> chat_flags(ServeSettings& s) {
   };
 }
 
-std::vector<Option> watching_flags(server::ServeOptions& serve) {
+std::vector<Option> watching_flags(ServeSettings& s) {
+  server::ServeOptions& serve = s.serve;
   return {
       {.name = "metrics-compat",
        .target = &serve.metrics_compat,
@@ -157,6 +158,12 @@ std::vector<Option> watching_flags(server::ServeOptions& serve) {
        .value_name = "URL",
        .default_text = "none are sent",
        .help = "where a span for each request is sent, as OTLP over HTTP in JSON"},
+      {.name = "trace",
+       .target = &s.trace,
+       .value_name = "FILE",
+       .default_text = "none",
+       .help = "write a timeline of all steps, on each machine and on the links between them, for ui.perfetto.dev; it "
+               "ends at 1 GiB"},
   };
 }
 
@@ -172,7 +179,7 @@ CommandLine serve_command_line(ServeSettings& s) {
        {"Access", access_flags(s)},
        {"Limits", limit_flags(s)},
        {"Chat", chat_flags(s)},
-       {"Watching", watching_flags(s.serve)},
+       {"Watching", watching_flags(s)},
        {"Several machines", s.cluster.rows()},
        {"Loading", load_flags(s.load)},
        {"Serving", serving_flags(s.load)}},

@@ -19,6 +19,7 @@ struct ServeSettings {
   int32_t grpc_port = -1;  ///< -1: no gRPC
   bool allow_terminate = false;
   std::string template_file;
+  std::string trace;  ///< file for the timeline of steps; empty: none
   bool dry_run = false;
 };
 

@@ -26,14 +26,19 @@ class TraceWriter {
   void add_span(Track track, std::string_view name, double begin_s, double end_s, std::string_view arguments = {});
   /// The value of a counter from `at_s` on.
   void add_counter(std::string_view name, double at_s, double value);
+  /// Hands all events so far to the system: they are in the file even if this process is killed. Whether that worked.
+  [[nodiscard]] bool flush();
+  /// Of the file so far.
+  [[nodiscard]] int64_t bytes() const noexcept { return bytes_; }
   /// Ends the file. Throws Error where something could not be written.
   void close();
 
  private:
-  void begin_event();
+  void add_event(std::string_view event);
 
   std::string path_;
   std::ofstream out_;
+  int64_t bytes_ = 0;
   int32_t num_tracks_ = 0;
   bool first_ = true;
 };

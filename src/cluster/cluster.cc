@@ -290,7 +290,8 @@ void Cluster::link_up() {
   std::unique_ptr<Link> activations = nodes_.front().remote->open_link("activations", keys.front().activations);
   for_all(nodes_.size(), [&](size_t i) { nodes_[i].remote->begin(); });
   auto pipeline = std::make_shared<PipelineExecutor>(
-      PipelineExecutor::Config{.hidden = spec_.hidden, .wire = *find_wire_dtype(options_.wire_dtype)},
+      PipelineExecutor::Config{
+          .hidden = spec_.hidden, .wire = *find_wire_dtype(options_.wire_dtype), .timeline = step_timeline()},
       std::move(head_stages_), std::move(workers), std::move(activations), [this] { look_again(); });
   std::optional<Error> early;
   std::shared_ptr<PipelineExecutor> current;

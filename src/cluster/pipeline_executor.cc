@@ -30,11 +30,12 @@ Result<std::monostate> check_result(const StepPlan& plan, const StepResult& resu
 
 PipelineExecutor::PipelineExecutor(Config config, HeadStages stages, std::vector<WorkerLink> workers,
                                    std::unique_ptr<Link> activations, std::function<void()> on_loss)
-    : config_(config),
+    : config_(std::move(config)),
       stages_(std::move(stages)),
       workers_(std::move(workers)),
       activations_link_(std::move(activations)),
-      on_loss_(std::move(on_loss)) {
+      on_loss_(std::move(on_loss)),
+      places_(workers_.size()) {
   HR_CHECK(!workers_.empty(), "a pipeline has workers");
   figures_.begun = std::chrono::steady_clock::now();
   figures_.stages.resize(workers_.size() + 1);
@@ -67,9 +68,10 @@ HeadStages PipelineExecutor::stop() {
 void PipelineExecutor::submit(StepPlan plan) {
   auto step = std::make_shared<Step>();
   step->plan = std::make_shared<const StepPlan>(std::move(plan));
-  step->times.resize(workers_.size() + 1);
+  step->workers.resize(workers_.size());
   const auto encoded = std::make_shared<std::vector<std::byte>>();
   encode_plan(*step->plan, *encoded);
+  step->moments.plan_sent = steady_seconds();
   {
     const std::lock_guard lock(mutex_);
     if (step->plan->epoch != epoch_) {
@@ -119,14 +121,29 @@ Result<std::monostate> PipelineExecutor::receive(StepResult& result) {
   count(*step);
   std::swap(result, step->result);
   result.stage_seconds.clear();
-  for (const StageTimes& times : step->times) result.stage_seconds.push_back(times.compute);
+  result.stage_seconds.push_back(step->own.compute);
+  for (const WorkerMoments& worker : step->workers) result.stage_seconds.push_back(worker.report.seconds.compute);
+  if (config_.timeline) {
+    const StepSlices slices = place(*step);
+    lock.unlock();
+    config_.timeline->add(slices);
+  }
   return std::monostate{};
+}
+
+StepSlices PipelineExecutor::place(const Step& step) {
+  StepSlices slices = places_.place(step.moments, step.workers);
+  slices.step = step.plan->step_id;
+  slices.rows = step.plan->rows.size();
+  slices.tokens = step.plan->tokens.size();
+  return slices;
 }
 
 void PipelineExecutor::count(const Step& step) {
   ++figures_.steps;
   figures_.tokens += std::ssize(step.plan->tokens);
-  for (size_t i = 0; i < step.times.size(); ++i) figures_.stages[i].seconds += step.times[i];
+  figures_.stages.front().seconds += step.own;
+  for (size_t i = 0; i < step.workers.size(); ++i) figures_.stages[i + 1].seconds += step.workers[i].report.seconds;
 }
 
 PipelineFigures PipelineExecutor::figures() const {
@@ -208,16 +225,23 @@ void PipelineExecutor::compute() {
 
 void PipelineExecutor::compute_first(const StepPtr& step) {
   const StepPlan& plan = *step->plan;
+  StageSlice slice{.compute = {.begin = steady_seconds()}};
   const StopWatch watch;
   if (const auto ran = stages_.first->run(plan, {}, first_output_); !ran) return fail_steps(plan.epoch, ran.error());
   StageTimes times = watch.times();
+  slice.compute.end = slice.compute.begin + times.compute;
   const StopWatch serialising;
   OutFrame frame = frame_of_rows(plan.epoch, plan.step_id, std::exchange(first_output_.activations, {}), config_.hidden,
                                  config_.wire);
-  times.serialise = serialising.seconds();
+  slice.serialise = times.serialise = serialising.seconds();
+  {
+    // Before they are sent: once they are, the step may be done.
+    const std::lock_guard lock(mutex_);
+    step->own += times;
+    step->moments.first = slice;
+    step->moments.rows_sent = steady_seconds();
+  }
   activation_sender_->push(std::move(frame));
-  const std::lock_guard lock(mutex_);
-  step->times.front() += times;
 }
 
 void PipelineExecutor::compute_output(const StepPtr& step) {
@@ -225,16 +249,19 @@ void PipelineExecutor::compute_output(const StepPtr& step) {
   const StopWatch parsing;
   const auto rows = decode_activations(step->payload, num_outputs(plan), config_.hidden, rows_);
   if (!rows) return fail_steps(plan.epoch, rows.error());
-  const double parsed = parsing.seconds();
+  StageSlice slice{.serialise = parsing.seconds()};
+  slice.compute.begin = steady_seconds();
   const StopWatch watch;
   if (const auto ran = stages_.output->run(plan, rows.value(), last_output_); !ran) {
     return fail_steps(plan.epoch, ran.error());
   }
   StageTimes times = watch.times();
-  times.serialise = parsed;
+  times.serialise = slice.serialise;
+  slice.compute.end = slice.compute.begin + times.compute;
   {
     const std::lock_guard lock(mutex_);
-    step->times.front() += times;
+    step->own += times;
+    step->moments.output = slice;
     std::swap(step->result, last_output_.result);
     step->has_result = true;
   }
@@ -245,8 +272,9 @@ void PipelineExecutor::listen_to(size_t worker) {
   std::vector<std::byte> payload;
   while (true) {
     const auto header = workers_[worker].plans->receive(payload, kNoDeadline);
+    const double received = steady_seconds();
     if (!header) return lose(named_error(workers_[worker].name, header.error()));
-    if (const auto taken = take_frame(worker, header.value(), payload); !taken) {
+    if (const auto taken = take_frame(worker, header.value(), payload, received); !taken) {
       workers_[worker].plans->close();
       return lose(named_error(workers_[worker].name, taken.error()));
     }
@@ -254,7 +282,7 @@ void PipelineExecutor::listen_to(size_t worker) {
 }
 
 Result<std::monostate> PipelineExecutor::take_frame(size_t worker, const FrameHeader& header,
-                                                    std::vector<std::byte>& payload) {
+                                                    std::vector<std::byte>& payload, double received) {
   if (header.kind == FrameKind::kActivations) {
     if (!stages_.output || worker + 1 != workers_.size()) {
       return Error(ErrorCode::kCorrupt, "rows, which the head does not take from it");
@@ -263,6 +291,7 @@ Result<std::monostate> PipelineExecutor::take_frame(size_t worker, const FrameHe
       const std::lock_guard lock(mutex_);
       const StepPtr step = find(header.epoch, header.id);
       if (!step) return std::monostate{};  // of an epoch that is over
+      step->moments.returned = received;
       std::swap(step->payload, payload);
       returned_.push_back(step);
     }
@@ -283,9 +312,10 @@ Result<std::monostate> PipelineExecutor::take_frame(size_t worker, const FrameHe
     const StepPtr step = find(header.epoch, header.id);
     if (!step) return std::monostate{};
     ++step->reports;
-    step->times[worker + 1] = outcome.value().stages.front();
+    step->workers[worker] = {.report = outcome.value().stages.front(), .received = received};
     if (!stages_.output && worker + 1 == workers_.size()) {
       if (const auto fits = check_result(*step->plan, result.value()); !fits) return fits;
+      step->moments.returned = received;
       step->result = std::move(result.value());
       step->has_result = true;
     }

@@ -14,6 +14,7 @@
 #include "cluster/link.h"
 #include "cluster/pipeline_figures.h"
 #include "cluster/stage_times.h"
+#include "cluster/step_places.h"
 #include "model/stage.h"
 #include "sched/executor.h"
 
@@ -40,6 +41,7 @@ class PipelineExecutor final : public Executor {
   struct Config {
     int64_t hidden = 0;
     WireDtype wire = WireDtype::kF32;
+    std::shared_ptr<StepTimeline> timeline = {};  ///< told of every step; none: null
   };
   /// `activations`: to the first worker. At least one worker.
   /// `on_loss` is called once, on some thread, when a worker is lost.
@@ -65,8 +67,10 @@ class PipelineExecutor final : public Executor {
     std::shared_ptr<const StepPlan> plan;
     std::vector<std::byte> payload;  ///< of the frame that brought the rows of the last stage
     StepResult result;
-    std::vector<StageTimes> times;  ///< head, then workers
-    int32_t reports = 0;            ///< of workers
+    StageTimes own;  ///< of the head
+    HeadMoments moments;
+    std::vector<WorkerMoments> workers;
+    int32_t reports = 0;  ///< of workers
     bool has_result = false;
   };
   using StepPtr = std::shared_ptr<Step>;
@@ -78,13 +82,14 @@ class PipelineExecutor final : public Executor {
   void compute_output(const StepPtr& step);
   void listen_to(size_t worker);
   [[nodiscard]] Result<std::monostate> take_frame(size_t worker, const FrameHeader& header,
-                                                  std::vector<std::byte>& payload);
+                                                  std::vector<std::byte>& payload, double received);
   void fail_steps(EpochId epoch, const Error& error);
   [[nodiscard]] bool front_is_ready() const;
   /// The step that is out under that id, if it is of the present epoch.
   [[nodiscard]] StepPtr find(EpochId epoch, uint64_t id) const;
   [[nodiscard]] bool is_done(const Step& step) const;
   void count(const Step& step);
+  [[nodiscard]] StepSlices place(const Step& step);
 
   const Config config_;
   HeadStages stages_;
@@ -104,6 +109,7 @@ class PipelineExecutor final : public Executor {
   bool woken_ = false;
   bool stop_ = false;
   PipelineFigures figures_;
+  StepPlaces places_;
 
   StageOutput first_output_, last_output_;  // of the compute thread
   std::vector<float> rows_;                 // of the compute thread

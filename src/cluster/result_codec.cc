@@ -1,5 +1,8 @@
 #include "cluster/result_codec.h"
 
+#include <array>
+#include <cmath>
+#include <optional>
 #include <string>
 
 #include "base/byte_reader.h"
@@ -8,27 +11,41 @@
 namespace headrace::cluster {
 namespace {
 
-constexpr size_t kStageBytes = 5 * sizeof(double);
+constexpr size_t kStageBytes = 9 * sizeof(double);
+constexpr double kMostSeconds = 1e9;  // 30 years: what is longer, or no number, is no time
 constexpr size_t kOutputBytes = 8 + 4;
 constexpr uint8_t kIsResult = 0;
 constexpr uint8_t kIsFailure = 1;
+constexpr const char* kNoTime = "a time of a stage that is none";
 
 Error corrupt(const std::string& what) { return Error(ErrorCode::kCorrupt, cat("result of a step: ", what)); }
 
-void append_stages(std::vector<std::byte>& out, std::span<const StageTimes> stages) {
+/// All numbers of a report, in the order in which they cross.
+template <class Report>
+auto numbers_of(Report& report) {
+  auto& [compute, cpu, wait, serialise, wire] = report.seconds;
+  auto& [plan, rows, begin, sent] = report.moments;
+  return std::array{&compute, &cpu, &wait, &serialise, &wire, &plan, &rows, &begin, &sent};
+}
+
+void append_stages(std::vector<std::byte>& out, std::span<const StageReport> stages) {
   append_count(out, stages.size());
-  for (const StageTimes& stage : stages) {
-    for (const double seconds : {stage.compute, stage.cpu, stage.wait, stage.serialise, stage.wire})
-      append_le(out, seconds);
+  for (const StageReport& stage : stages) {
+    for (const double* const seconds : numbers_of(stage)) append_le(out, *seconds);
   }
 }
 
-std::vector<StageTimes> take_stages(ByteReader& in) {
-  std::vector<StageTimes> stages(in.take_count(kStageBytes));
-  for (StageTimes& stage : stages) {
-    for (double* const seconds : {&stage.compute, &stage.cpu, &stage.wait, &stage.serialise, &stage.wire})
+/// Without a value where a time is none.
+std::optional<std::vector<StageReport>> take_stages(ByteReader& in) {
+  std::vector<StageReport> stages(in.take_count(kStageBytes));
+  bool all_times = true;
+  for (StageReport& stage : stages) {
+    for (double* const seconds : numbers_of(stage)) {
       *seconds = in.take<double>();
+      all_times = all_times && std::abs(*seconds) < kMostSeconds;
+    }
   }
+  if (!all_times) return std::nullopt;
   return stages;
 }
 
@@ -56,7 +73,7 @@ Result<StepResult> take_result(ByteReader& in, StepResult result, uint64_t width
   return result;
 }
 
-Result<StepOutcome> take_failure(ByteReader& in, unsigned code_number, std::vector<StageTimes> stages) {
+Result<StepOutcome> take_failure(ByteReader& in, unsigned code_number, std::vector<StageReport> stages) {
   const size_t size = in.take_count(1);
   const std::span<const std::byte> text = in.take_bytes(size);
   const std::optional<ErrorCode> code = error_code_of(code_number);
@@ -69,7 +86,7 @@ Result<StepOutcome> take_failure(ByteReader& in, unsigned code_number, std::vect
 
 }  // namespace
 
-void encode_result(const StepResult& result, std::span<const StageTimes> stages, std::vector<std::byte>& out) {
+void encode_result(const StepResult& result, std::span<const StageReport> stages, std::vector<std::byte>& out) {
   const auto width = static_cast<uint64_t>(result.width);
   HR_CHECK(result.data.size() == result.outputs.size() * width, result.data.size(), " values, width ", width);
   append_le(out, uint32_t{kIsResult});
@@ -88,7 +105,7 @@ void encode_result(const StepResult& result, std::span<const StageTimes> stages,
   for (const double seconds : result.stage_seconds) append_le(out, seconds);
 }
 
-void encode_failure(const Error& error, std::span<const StageTimes> stages, std::vector<std::byte>& out) {
+void encode_failure(const Error& error, std::span<const StageReport> stages, std::vector<std::byte>& out) {
   append_le(out, kIsFailure);
   append_le(out, static_cast<uint8_t>(error.code()));
   append_le(out, uint16_t{0});
@@ -107,18 +124,20 @@ Result<StepOutcome> decode_outcome(std::span<const std::byte> payload) {
   const uint16_t zeros = in.take<uint16_t>();
   if (!in.ok() || kind > kIsFailure || zeros != 0) return corrupt("neither a result nor an error");
   if (kind == kIsFailure) {
-    std::vector<StageTimes> stages = take_stages(in);
-    return take_failure(in, code, std::move(stages));
+    std::optional<std::vector<StageReport>> stages = take_stages(in);
+    if (!stages) return corrupt(kNoTime);
+    return take_failure(in, code, std::move(*stages));
   }
   if (code != 0) return corrupt("padding is not zero");
   StepResult result;
   result.epoch = EpochId{in.take<uint32_t>()};
   result.step_id = StepId{in.take<uint64_t>()};
   const uint64_t width = in.take<uint64_t>();
-  std::vector<StageTimes> stages = take_stages(in);
+  std::optional<std::vector<StageReport>> stages = take_stages(in);
+  if (!stages) return corrupt(kNoTime);
   Result<StepResult> whole = take_result(in, std::move(result), width);
   if (!whole) return whole.error();
-  return StepOutcome{.result = std::move(whole), .stages = std::move(stages)};
+  return StepOutcome{.result = std::move(whole), .stages = std::move(*stages)};
 }
 
 }  // namespace headrace::cluster

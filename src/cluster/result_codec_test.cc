@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 
 #include "base/byte_order.h"
@@ -17,10 +17,13 @@ namespace {
 
 double random_seconds() { return *rc::gen::inRange(0, 1000) / 1024.0; }
 
-std::vector<StageTimes> random_stages() {
-  std::vector<StageTimes> stages;
-  for (int i = *rc::gen::inRange(0, 4); i > 0; --i)
-    stages.push_back({random_seconds(), random_seconds(), random_seconds(), random_seconds(), random_seconds()});
+std::vector<StageReport> random_stages() {
+  std::vector<StageReport> stages;
+  for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
+    stages.push_back(
+        {.seconds = {random_seconds(), random_seconds(), random_seconds(), random_seconds(), random_seconds()},
+         .moments = {random_seconds(), random_seconds(), random_seconds(), random_seconds()}});
+  }
   return stages;
 }
 
@@ -38,7 +41,7 @@ StepResult random_result() {
   return result;
 }
 
-std::vector<std::byte> payload_of(const StepResult& result, const std::vector<StageTimes>& stages) {
+std::vector<std::byte> payload_of(const StepResult& result, const std::vector<StageReport>& stages) {
   std::vector<std::byte> payload;
   encode_result(result, stages, payload);
   const auto data = std::as_bytes(std::span(result.data));
@@ -46,13 +49,9 @@ std::vector<std::byte> payload_of(const StepResult& result, const std::vector<St
   return payload;
 }
 
-bool equal(const StageTimes& a, const StageTimes& b) {
-  return a.compute == b.compute && a.cpu == b.cpu && a.wait == b.wait && a.serialise == b.serialise && a.wire == b.wire;
-}
-
 RC_GTEST_PROP(ResultCodec, ResultsRoundTrip, ()) {
   const StepResult result = random_result();
-  const std::vector<StageTimes> stages = random_stages();
+  const std::vector<StageReport> stages = random_stages();
   const Result<StepOutcome> outcome = decode_outcome(payload_of(result, stages));
   RC_ASSERT(outcome.ok());
   RC_ASSERT(outcome.value().result.ok());
@@ -60,8 +59,7 @@ RC_GTEST_PROP(ResultCodec, ResultsRoundTrip, ()) {
   RC_ASSERT(back.epoch == result.epoch && back.step_id == result.step_id && back.width == result.width);
   RC_ASSERT(back.outputs == result.outputs && back.data == result.data);
   RC_ASSERT(back.tokens == result.tokens && back.stage_seconds == result.stage_seconds);
-  RC_ASSERT(
-      std::equal(stages.begin(), stages.end(), outcome.value().stages.begin(), outcome.value().stages.end(), equal));
+  RC_ASSERT(outcome.value().stages == stages);
 }
 
 RC_GTEST_PROP(ResultCodec, RefusesEveryTruncationAndSurplus, ()) {
@@ -108,6 +106,18 @@ TEST(ResultCodec, HugeCountsAndWidthsAllocateNothing) {
     EXPECT_FALSE(decode_outcome(other).ok()) << at;
     store_le(other.data() + at, uint32_t{0x80000000});
     EXPECT_FALSE(decode_outcome(other).ok()) << at;
+  }
+}
+
+TEST(ResultCodec, RefusesTimesThatAreNone) {
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), -1e300}) {
+    for (const StageReport& stage : {StageReport{.seconds = {.wire = bad}}, StageReport{.moments = {.plan = bad}},
+                                     StageReport{.seconds = {.compute = bad}}, StageReport{.moments = {.sent = bad}}}) {
+      EXPECT_FALSE(decode_outcome(payload_of({}, {StageReport{}, stage})).ok()) << bad;
+      std::vector<std::byte> failure;
+      encode_failure(Error(ErrorCode::kTimeout, "too slow"), std::span(&stage, 1), failure);
+      EXPECT_FALSE(decode_outcome(failure).ok()) << bad;
+    }
   }
 }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "cluster/result_codec.h"
-#include "cluster/stop_watch.h"
 #include "cluster/time_limits.h"
 #include "step/plan_codec.h"
 
@@ -58,6 +57,7 @@ void StageService::receive(Link& link, FrameKind kind, Channel<Incoming>& channe
     if (!header) return end(header.error());
     if (header.value().kind != kind) return end(Error(ErrorCode::kCorrupt, cat(link.peer(), ": an unexpected frame")));
     incoming.header = header.value();
+    incoming.at = clock_.seconds();
     channel.push(std::move(incoming));
   }
 }
@@ -68,7 +68,9 @@ void StageService::compute() {
     if (!plan) return end(plan.error());
     const StopWatch waiting;
     const std::optional<Incoming> activations = activations_for(plan.value());
-    if (activations) run_step(plan.value(), *activations, waiting.seconds());
+    if (!activations) continue;
+    run_step(plan.value(), *activations,
+             {.seconds = {.wait = waiting.seconds()}, .moments = {.plan = next->at, .rows = activations->at}});
   }
 }
 
@@ -84,38 +86,43 @@ std::optional<StageService::Incoming> StageService::activations_for(const StepPl
   }
 }
 
-void StageService::run_step(const StepPlan& plan, const Incoming& activations, double waited) {
+void StageService::run_step(const StepPlan& plan, const Incoming& activations, StageReport report) {
   const StopWatch parsing;
   const bool output_alone = stage_->weights().units().num_layers() == 0;
   const auto expected = output_alone ? num_outputs(plan) : std::ssize(plan.tokens);
   const auto rows = decode_activations(activations.payload, expected, config_.hidden, rows_);
-  StageTimes times{.wait = waited, .serialise = parsing.seconds()};
+  report.seconds.serialise = parsing.seconds();
   if (!rows) return report_failure(plan, rows.error());
+  report.moments.begin = clock_.seconds();
   const StopWatch watch;
   if (const auto ran = stage_->run(plan, rows.value(), output_); !ran) return report_failure(plan, ran.error());
-  times += watch.times();
-  pass_on(plan, times);
+  report.seconds += watch.times();
+  pass_on(plan, report);
 }
 
-void StageService::pass_on(const StepPlan& plan, StageTimes times) {
+void StageService::pass_on(const StepPlan& plan, StageReport done) {
   FrameSender& next = to_next_ ? *to_next_ : *to_head_;
   const double sending = next.seconds_sending();
-  times.wire = sending - std::exchange(sending_before_, sending);
-  if (stage_->weights().units().output) return report(plan, times, output_.result);
+  done.seconds.wire = sending - std::exchange(sending_before_, sending);
+  if (stage_->weights().units().output) {
+    done.moments.sent = clock_.seconds();
+    return report(plan, done, output_.result);
+  }
   const StopWatch serialising;
   OutFrame frame =
       frame_of_rows(plan.epoch, plan.step_id, std::exchange(output_.activations, {}), config_.hidden, config_.wire);
-  times.serialise += serialising.seconds();
+  done.seconds.serialise += serialising.seconds();
+  done.moments.sent = clock_.seconds();
   next.push(std::move(frame));
   StepResult nothing;
   nothing.epoch = plan.epoch;
   nothing.step_id = plan.step_id;
-  report(plan, times, nothing);
+  report(plan, done, nothing);
 }
 
-void StageService::report(const StepPlan& plan, const StageTimes& times, StepResult& result) {
+void StageService::report(const StepPlan& plan, const StageReport& done, StepResult& result) {
   OutFrame frame = report_frame(plan);
-  encode_result(result, std::span(&times, 1), frame.bytes);
+  encode_result(result, std::span(&done, 1), frame.bytes);
   frame.data = std::exchange(result.data, {});
   to_head_->push(std::move(frame));
 }

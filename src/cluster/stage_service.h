@@ -11,6 +11,7 @@
 #include "cluster/frame_sender.h"
 #include "cluster/link.h"
 #include "cluster/stage_times.h"
+#include "cluster/stop_watch.h"
 #include "model/stage.h"
 
 namespace headrace::cluster {
@@ -40,6 +41,7 @@ class StageService {
  private:
   struct Incoming {
     FrameHeader header;
+    double at = 0;  ///< by clock_
     std::vector<std::byte> payload;
   };
 
@@ -47,13 +49,14 @@ class StageService {
   void compute();
   /// Activations of a plan; nullopt: there will be none.
   [[nodiscard]] std::optional<Incoming> activations_for(const StepPlan& plan);
-  void run_step(const StepPlan& plan, const Incoming& activations, double waited);
-  void pass_on(const StepPlan& plan, StageTimes times);
-  void report(const StepPlan& plan, const StageTimes& times, StepResult& result);
+  void run_step(const StepPlan& plan, const Incoming& activations, StageReport report);
+  void pass_on(const StepPlan& plan, StageReport done);
+  void report(const StepPlan& plan, const StageReport& done, StepResult& result);
   void report_failure(const StepPlan& plan, const Error& error);
   void end(const Error& error);
 
   const Config config_;
+  const StopWatch clock_;  ///< of StageMoments
   std::unique_ptr<Stage> stage_;
   StageLinks links_;
   std::function<void(const Error&)> ended_;

@@ -21,4 +21,20 @@ struct StageTimes {
   bool operator==(const StageTimes&) const = default;
 };
 
+/// When a worker did its part of one step, in seconds of its own steady clock since its pipeline began.
+struct StageMoments {
+  double plan = 0;   ///< the plan was there
+  double rows = 0;   ///< the activations were there
+  double begin = 0;  ///< of computing
+  double sent = 0;   ///< what it computed, and its report, were given to the links
+  bool operator==(const StageMoments&) const = default;
+};
+
+/// What a worker tells of its part of one step.
+struct StageReport {
+  StageTimes seconds = {};
+  StageMoments moments = {};
+  bool operator==(const StageReport&) const = default;
+};
+
 }  // namespace headrace::cluster

@@ -47,7 +47,7 @@ StageAssembly assemble_local(const StageSite& site) {
     stages.push_back(std::make_unique<Stage>(site.backend, site.spec, std::move(weights[i]), stage_config, site.comm));
     made.kv_bytes += stages.back()->kv_bytes();
   }
-  made.executor = std::make_unique<LocalExecutor>(std::move(stages), config.steps_in_flight);
+  made.executor = std::make_unique<LocalExecutor>(std::move(stages), config.steps_in_flight, step_timeline());
   return made;
 }
 

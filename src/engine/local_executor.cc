@@ -1,7 +1,5 @@
 #include "engine/local_executor.h"
 
-#include <chrono>
-
 namespace headrace {
 
 Result<std::monostate> LocalExecutor::receive(StepResult& result) {
@@ -9,13 +7,16 @@ Result<std::monostate> LocalExecutor::receive(StepResult& result) {
   const StepPlan plan = std::move(plans_.front());
   plans_.pop_front();
   output_.result.stage_seconds.clear();
+  StepSlices slices{.step = plan.step_id, .rows = plan.rows.size(), .tokens = plan.tokens.size()};
   for (const std::unique_ptr<Stage>& stage : stages_) {
-    const auto start = std::chrono::steady_clock::now();
+    const double begin = steady_seconds();
     std::swap(activations_, output_.activations);
     if (auto ran = stage->run(plan, activations_, output_); !ran) return ran;
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    output_.result.stage_seconds.push_back(taken.count());
+    const double end = steady_seconds();
+    output_.result.stage_seconds.push_back(end - begin);
+    slices.stages.push_back({.compute = {begin, end}});
   }
+  if (timeline_) timeline_->add(slices);
   std::swap(result, output_.result);
   return std::monostate{};
 }

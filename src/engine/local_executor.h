@@ -6,6 +6,7 @@
 
 #include "model/stage.h"
 #include "sched/executor.h"
+#include "sched/step_timeline.h"
 
 namespace headrace {
 
@@ -13,9 +14,10 @@ namespace headrace {
 class LocalExecutor final : public Executor {
  public:
   /// `stages` hold all units of the model, in order. Takes `max_steps` before the first one's result is asked for; more
-  /// than one gains nothing here.
-  explicit LocalExecutor(std::vector<std::unique_ptr<Stage>> stages, int32_t max_steps = 1)
-      : stages_(std::move(stages)), max_steps_(static_cast<size_t>(max_steps)) {}
+  /// than one gains nothing here. `timeline` is told of every step; null: none is.
+  explicit LocalExecutor(std::vector<std::unique_ptr<Stage>> stages, int32_t max_steps = 1,
+                         std::shared_ptr<StepTimeline> timeline = {})
+      : stages_(std::move(stages)), max_steps_(static_cast<size_t>(max_steps)), timeline_(std::move(timeline)) {}
 
   void submit(StepPlan plan) override { plans_.push_back(std::move(plan)); }
   [[nodiscard]] bool can_take() const override { return plans_.size() < max_steps_; }
@@ -24,6 +26,7 @@ class LocalExecutor final : public Executor {
  private:
   std::vector<std::unique_ptr<Stage>> stages_;
   size_t max_steps_;
+  std::shared_ptr<StepTimeline> timeline_;
   std::deque<StepPlan> plans_;
   StageOutput output_;
   std::vector<float> activations_;

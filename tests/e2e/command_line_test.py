@@ -16,7 +16,7 @@ OPTIONS = {
     "serve": "host port grpc-port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file allowed-origins "
              "allow-terminate trust-request-chat-template max-queued-requests max-queued-tokens queue-timeout request-timeout "
              "drain-timeout max-body-bytes max-connections max-choices chat-template merge-system-messages "
-             "tool-call-parser reasoning-parser metrics-compat log-format log-requests otlp-traces-endpoint workers secret-file "
+             "tool-call-parser reasoning-parser metrics-compat log-format log-requests otlp-traces-endpoint trace workers secret-file "
              "cluster-certfile cluster-keyfile cluster-cafile pipeline-layers output-stage placement wire-dtype "
              "steps-in-flight cluster-memory-bytes rejoin-timeout allow-other-builds isa numerics "
              "kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching max-num-seqs "
