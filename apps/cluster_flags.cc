@@ -65,7 +65,8 @@ std::vector<Option> ClusterFlags::rows() {
        .target = &options.output_stage,
        .choices = {"auto", "head", "last"},
        .value_name = "NAME",
-       .help = "who computes the output projection; auto: whichever makes the slowest machine faster"},
+       .help = "who computes the output projection; auto: whichever makes the slowest machine faster; last: with "
+               "--pipeline-layers the last machine, even where it has no layers"},
       {.name = "placement",
        .target = &options.placement,
        .choices = {"speed", "kv"},

@@ -34,7 +34,8 @@ struct PlacementOptions {
   int64_t token_bytes = 0;        ///< of a token's activations between nodes; 0: f32
   bool prefer_kv = false;         ///< most KV tokens first, then the fastest cut within 3 % of them
   std::vector<int32_t> layers{};  ///< of each node (--pipeline-layers); empty: found
-  std::optional<bool> output_on_head{};  ///< none: found
+  /// none: found. false, with `layers`: the last node has the output, whether it has layers or not.
+  std::optional<bool> output_on_head{};
 };
 
 /// A stage of the pipeline.

@@ -132,6 +132,16 @@ TEST(Placement, LinksBoundTheirSenders) {
   EXPECT_THAT(cut.reason, HasSubstr("(its link)"));
 }
 
+TEST(Placement, LayersByHandAndTheOutputLastMeanTheLastNode) {
+  // Whether that is fast or not, and for a head that holds all layers too.
+  const std::vector<NodeOffer> nodes{node("head", 1, 1000), node("a", 1, 1000), node("b", 100, 1000)};
+  for (const std::vector<int32_t>& layers : {std::vector{5, 5, 0}, std::vector{10, 0, 0}, std::vector{0, 10, 0}}) {
+    const Placement placement = place(plain_model(10), nodes, {.layers = layers, .output_on_head = false});
+    EXPECT_THAT(layers_of(placement), testing::ElementsAreArray(layers));
+    EXPECT_TRUE(placement.nodes[2].units.output);
+  }
+}
+
 TEST(Placement, TakesLayersAsAskedFor) {
   const std::vector<NodeOffer> nodes{node("head", 1, 1000), node("a", 1, 1000), node("b", 1, 1000)};
   const Placement placement = place(plain_model(10), nodes, {.layers = {2, 0, 8}});
