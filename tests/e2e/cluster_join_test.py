@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from cluster_test import answers
+from cluster_answers_test import answers
 from cluster_worker import Worker, head, refused, spread_head, workers
 from models import CHAT_MODEL, IS_SMOLLM2, OTHER_MODEL, TINY_MODEL
 from program import PROGRAM, run

@@ -7,8 +7,8 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
+from cluster_answers_test import answers
 from cluster_join_test import copy_of_another_build
-from cluster_test import answers
 from cluster_worker import Worker, spread_head, workers
 from models import CHAT_MODEL, IS_SMOLLM2, NUM_LAYERS, OTHER_MODEL, TINY_MODEL
 from program import PROGRAM
