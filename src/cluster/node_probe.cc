@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "cluster/stop_watch.h"
 #include "model/stage.h"
 
 namespace headrace::cluster {
@@ -62,15 +62,14 @@ class Probe {
   /// Seconds of a step of each of `rows`; of the first ones only, where those with more take long.
   std::vector<double> run(std::span<const int32_t> rows) {
     std::vector<double> least(rows.size(), std::numeric_limits<double>::infinity());
-    const auto begin = std::chrono::steady_clock::now();
+    const StopWatch watch;
     for (int round = 0; round < kMostRounds; ++round) {
       for (size_t i = 0; i < least.size(); ++i) {
         const double seconds = step_seconds(rows[i]);
         least[i] = std::min(least[i], seconds);
         if (least[i] > kLongStep) least.resize(i + 1);
       }
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-      if (round + 1 >= kLeastRounds && taken.count() > kRoundsSeconds) break;
+      if (round + 1 >= kLeastRounds && watch.seconds() > kRoundsSeconds) break;
     }
     return least;
   }
@@ -87,9 +86,9 @@ class Probe {
   double step_seconds(int32_t rows) {
     const std::vector<float> activations(static_cast<size_t>(int64_t{rows} * site_.spec.hidden), 0.5f);
     const StepPlan plan = decode_plan(site_.spec, rows, ++steps_);
-    const auto begin = std::chrono::steady_clock::now();
+    const StopWatch watch;
     if (const auto ran = stage_.run(plan, activations, output_); !ran) throw ran.error();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return watch.seconds();
   }
 
   const ProbeSite& site_;
@@ -103,17 +102,13 @@ class Probe {
 NodeCosts probe_node(const ProbeSite& site) {
   const StageUnits layer{.first_layer = 0, .end_layer = 1};
   NodeCosts costs{.at = {}, .probe_layer_bytes = layer_bytes(site.files, site.spec, layer)};
-  {
-    const std::vector<double> seconds = Probe(site, layer).run(kRows);
-    for (size_t i = 0; i < seconds.size(); ++i) {
-      costs.at.push_back({.rows = kRows[i], .layer_seconds = seconds[i]});
-    }
-  }
   const int32_t end = site.spec.num_layers();
-  Probe probe(site, {.first_layer = end, .end_layer = end, .output = true});
-  const std::vector<double> seconds = probe.run(std::span(kRows).first(costs.at.size()));
-  costs.at.resize(seconds.size());
-  for (size_t i = 0; i < seconds.size(); ++i) costs.at[i].output_seconds = seconds[i];
+  const std::vector<double> layers = Probe(site, layer).run(kRows);
+  const std::vector<double> outputs =
+      Probe(site, {.first_layer = end, .end_layer = end, .output = true}).run(std::span(kRows).first(layers.size()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    costs.at.push_back({.rows = kRows[i], .layer_seconds = layers[i], .output_seconds = outputs[i]});
+  }
   return costs;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/steady_seconds.h"
 #include "cluster/activation_frames.h"
 #include "cluster/named_error.h"
 #include "cluster/result_codec.h"

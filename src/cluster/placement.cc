@@ -98,19 +98,19 @@ class Search {
     return {std::max(fit(node).compute_seconds(first, end, output), fit(node).transfer_seconds(first, end, output)),
             fit(node).kv_blocks(first, end, output)};
   }
-  /// Whoever cuts by hand and asks for the output on the last stage means the last node, with layers or not.
-  [[nodiscard]] bool is_too_early(int32_t node) const noexcept {
-    return options_.output_on_head == false && node + 1 < num_nodes();
+  /// Whether layers given by hand allow it. Whoever cuts by hand and asks for the output on the last stage means the
+  /// last node, with layers or not.
+  [[nodiscard]] bool is_asked(int32_t node, int32_t first, int32_t end, bool output) const noexcept {
+    if (options_.layers.empty()) return true;
+    if (output && options_.output_on_head == false && node + 1 < num_nodes()) return false;
+    return end - first == options_.layers[static_cast<size_t>(node)];
   }
   template <class CostOfCell>
   [[nodiscard]] std::optional<Cut> best(CutObjective objective, const CostOfCell& cost) const {
     return best_cut(num_nodes(), layers_, options_.output_on_head, objective,
                     [&](int32_t node, int32_t first, int32_t end, bool output) {
-                      const bool is_asked =
-                          options_.layers.empty() || (end - first == options_.layers[static_cast<size_t>(node)] &&
-                                                      !(output && is_too_early(node)));
                       const Cell& c = cell(node, first, end, output);
-                      return is_asked && c.blocks >= 0 ? cost(c) : kImpossible;
+                      return is_asked(node, first, end, output) && c.blocks >= 0 ? cost(c) : kImpossible;
                     });
   }
   [[nodiscard]] std::optional<Cut> fastest_with(int64_t blocks, double limit) const {

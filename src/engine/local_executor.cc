@@ -1,5 +1,7 @@
 #include "engine/local_executor.h"
 
+#include "base/steady_seconds.h"
+
 namespace headrace {
 
 Result<std::monostate> LocalExecutor::receive(StepResult& result) {
@@ -14,7 +16,7 @@ Result<std::monostate> LocalExecutor::receive(StepResult& result) {
     if (auto ran = stage->run(plan, activations_, output_); !ran) return ran;
     const double end = steady_seconds();
     output_.result.stage_seconds.push_back(end - begin);
-    slices.stages.push_back({.compute = {begin, end}});
+    if (timeline_) slices.stages.push_back({.compute = {begin, end}});
   }
   if (timeline_) timeline_->add(slices);
   std::swap(result, output_.result);

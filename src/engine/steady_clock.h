@@ -1,7 +1,6 @@
 #pragma once
 
-#include <chrono>
-
+#include "base/steady_seconds.h"
 #include "sched/clock.h"
 
 namespace headrace {
@@ -9,9 +8,7 @@ namespace headrace {
 /// The machine's own time.
 class SteadyClock final : public Clock {
  public:
-  [[nodiscard]] double now() const override {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  }
+  [[nodiscard]] double now() const override { return steady_seconds(); }
 };
 
 }  // namespace headrace

@@ -50,21 +50,20 @@ double Composer::target_seconds(int32_t steps_in_flight) const noexcept {
   if (decodes.decode_rows == 0) return std::numeric_limits<double>::infinity();
   if (config_.step_target_seconds > 0) return config_.step_target_seconds;
   const StageCost& cost = costs_.slowest();
-  const double rows = 1 + soon_decoding(steps_in_flight) / static_cast<double>(decodes.decode_rows);
+  const double present = cost.fixed + cost.marginal(decodes) / steps_in_flight;
+  const double rows = 1 + soon_decoding(present) / static_cast<double>(decodes.decode_rows);
   const double decoding = cost.fixed + cost.marginal(decodes) * rows / steps_in_flight;
   const double target = std::max(kTargetRatio * decoding, decoding + kTargetExtraSeconds / steps_in_flight);
   const double limit = std::max(kLimitRatio * decoding, decoding + kLimitExtraSeconds / steps_in_flight);
   return std::max(std::min(target, limit / costs_.late_ratio()), kLeastTargetRatio * decoding);
 }
 
-double Composer::soon_decoding(int32_t steps_in_flight) const noexcept {
+double Composer::soon_decoding(double step_seconds) const noexcept {
   const auto prompts = static_cast<double>(queues_.waiting().size() + queues_.prompts().size());
   if (prompts == 0) return 0;
   const StepLoad& decodes = residents_.decodes();
-  const StageCost& cost = costs_.slowest();
-  const double decoding = cost.fixed + cost.marginal(decodes) / steps_in_flight;
   const double tokens = static_cast<double>(queues_.waiting().tokens() + queues_.prompts().tokens()) / prompts;
-  const double soon = std::min(1.0, kSoonSteps * decoding / (tokens * cost.per_prompt_token));
+  const double soon = std::min(1.0, kSoonSteps * step_seconds / (tokens * costs_.slowest().per_prompt_token));
   // Those for which there is room, where they become as long as those that run.
   const double length =
       std::max(tokens, static_cast<double>(decodes.attended_keys) / static_cast<double>(decodes.decode_rows));

@@ -36,8 +36,8 @@ class Composer {
   [[nodiscard]] int32_t worthwhile_tokens() const noexcept;
 
  private:
-  /// Sequences that will decode beside the present ones before long.
-  [[nodiscard]] double soon_decoding(int32_t steps_in_flight) const noexcept;
+  /// Sequences that will decode before long beside the present ones, with which a step takes `step_seconds`.
+  [[nodiscard]] double soon_decoding(double step_seconds) const noexcept;
   void take_decodes(Step& step, int32_t steps_in_flight);
   void take_prompts(Step& step, int32_t steps_in_flight, double target);
   [[nodiscard]] Sequence* next_to_start();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,16 +7,12 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/steady_seconds.h"
 #include "base/trace_writer.h"
 
 namespace headrace {
 
-/// Now, in seconds of this machine's steady clock, as steps are noted for a timeline.
-[[nodiscard]] inline double steady_seconds() noexcept {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// From when to when something was done, in seconds of the steady clock.
+/// From when to when something was done, in steady_seconds().
 struct TimeSlice {
   double begin = 0, end = 0;
   bool operator==(const TimeSlice&) const = default;
