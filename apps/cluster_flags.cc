@@ -47,6 +47,41 @@ std::vector<Option> link_flags(std::string& secret_file, std::string& certificat
   };
 }
 
+Option placement_flag(ClusterOptions& options) {
+  return {.name = "placement",
+          .target = &options.placement,
+          .choices = {"speed", "kv"},
+          .value_name = "NAME",
+          .help = "what counts first when layers are placed: the slowest machine, or room for the KV cache"};
+}
+
+Option pipeline_layers_flag(ClusterOptions& options) {
+  return {.name = "pipeline-layers",
+          .target = &options.pipeline_layers,
+          .range = {.min = 0, .max = 65536},
+          .value_name = "N,N,...",
+          .default_text = "by the ability of each machine",
+          .help = "layers of each machine, the head first; 0 for the head: it holds none"};
+}
+
+Option output_stage_flag(ClusterOptions& options) {
+  return {.name = "output-stage",
+          .target = &options.output_stage,
+          .choices = {"auto", "head", "last"},
+          .value_name = "NAME",
+          .help =
+              "who computes the output projection; auto: whichever makes the slowest machine faster; last: with "
+              "--pipeline-layers the last machine, even where it has no layers"};
+}
+
+Option wire_dtype_flag(ClusterOptions& options) {
+  return {.name = "wire-dtype",
+          .target = &options.wire_dtype,
+          .choices = {"f32", "bf16", "f16", "int8"},
+          .value_name = "TYPE",
+          .help = "of activations between machines; only f32 gives the tokens of one machine"};
+}
+
 std::vector<Option> ClusterFlags::rows() {
   std::vector<Option> rows = {
       {.name = "workers",
@@ -55,28 +90,10 @@ std::vector<Option> ClusterFlags::rows() {
        .default_text = "the model is all on this machine",
        .help = "machines that run 'headrace worker', in the order of the pipeline: the model is spread over them and "
                "this one"},
-      {.name = "pipeline-layers",
-       .target = &options.pipeline_layers,
-       .range = {.min = 0, .max = 65536},
-       .value_name = "N,N,...",
-       .default_text = "by the measured ability of each machine",
-       .help = "layers of each machine, this one first; 0 for this one: it holds none"},
-      {.name = "output-stage",
-       .target = &options.output_stage,
-       .choices = {"auto", "head", "last"},
-       .value_name = "NAME",
-       .help = "who computes the output projection; auto: whichever makes the slowest machine faster; last: with "
-               "--pipeline-layers the last machine, even where it has no layers"},
-      {.name = "placement",
-       .target = &options.placement,
-       .choices = {"speed", "kv"},
-       .value_name = "NAME",
-       .help = "what counts first when layers are placed: the slowest machine, or room for the KV cache"},
-      {.name = "wire-dtype",
-       .target = &options.wire_dtype,
-       .choices = {"f32", "bf16", "f16", "int8"},
-       .value_name = "TYPE",
-       .help = "of activations between machines; only f32 gives the tokens of one machine"},
+      pipeline_layers_flag(options),
+      output_stage_flag(options),
+      placement_flag(options),
+      wire_dtype_flag(options),
       {.name = "steps-in-flight",
        .target = &options.steps_in_flight,
        .range = {.min = 0, .max = 32},

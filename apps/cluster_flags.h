@@ -13,6 +13,12 @@ namespace headrace {
 [[nodiscard]] std::vector<Option> link_flags(std::string& secret_file, std::string& certificate, std::string& key,
                                              std::string& authority);
 
+/// Rows of how a model is placed, which need no machines. They write into `options`, which must outlive them.
+[[nodiscard]] Option placement_flag(ClusterOptions& options);
+[[nodiscard]] Option pipeline_layers_flag(ClusterOptions& options);
+[[nodiscard]] Option output_stage_flag(ClusterOptions& options);
+[[nodiscard]] Option wire_dtype_flag(ClusterOptions& options);
+
 /// A model over several machines, as it is asked for on a command line.
 struct ClusterFlags {
   ClusterOptions options;

@@ -9,6 +9,7 @@
 #include "cluster/memory_budget.h"
 #include "cluster/named_error.h"
 #include "cluster/node_probe.h"
+#include "cluster/placement_options.h"
 #include "cluster/stop_watch.h"
 
 namespace headrace::cluster {
@@ -16,11 +17,6 @@ namespace {
 
 /// Between two tries to join lost workers again.
 constexpr std::chrono::milliseconds kRejoinPause{500};
-/// How much slower the slowest stage may be for the output to stay with the head.
-constexpr double kLogitsAreWorth = 1.15;
-/// Rows of the step for which stages are balanced, and of these the rows with an output: twice as many tokens of
-/// prompts as of answers are usual.
-constexpr int32_t kPlacementRows = 48, kPlacementOutputs = 16;
 
 /// Does `task(i)` for 0 <= i < n, each on a thread of its own; throws the first error of the lowest i.
 template <class Task>
@@ -120,38 +116,18 @@ Placement Cluster::find_placement(const StageSite& site) {
     }
   });
   measure_links(offers);
-  PlacementOptions wish{.rows = kPlacementRows,
-                        .output_rows = kPlacementOutputs,
-                        .max_step_tokens = rules_.max_step_tokens,
-                        .max_model_len = site.config.max_model_len,
-                        .prefer_kv = options_.placement == "kv",
-                        .layers = options_.pipeline_layers};
   const ModelUnits units = model_units(site.spec, site.files, site.kv_dtype);
-  Placement placement = choose_placement(units, offers, wish);
+  ServingLimits limits{.max_step_tokens = rules_.max_step_tokens, .max_model_len = site.config.max_model_len};
+  if (site.config.serving) {
+    limits.max_num_seqs = site.config.serving->max_num_seqs;
+    limits.kv_cache_bytes = site.config.serving->kv_cache_bytes;
+  }
+  Placement placement = place(units, offers, placement_options(options_, units, offers.size(), limits, {}));
   head_.name = "head";
   head_.isa = isa_name(site.config.isa);
   head_.threads = site.pool.threads();
   head_.memory_bytes = offers[0].memory_bytes;
   return placement;
-}
-
-Placement Cluster::choose_placement(const ModelUnits& units, const std::vector<NodeOffer>& offers,
-                                    PlacementOptions wish) const {
-  if (options_.output_stage != "auto") {
-    wish.output_on_head = options_.output_stage == "head";
-    return place(units, offers, wish);
-  }
-  // Logits that come from elsewhere cost the head, too: copies, and a packet for every row.
-  Placement best = place(units, offers, wish);
-  if (best.output_on_head()) return best;
-  wish.output_on_head = true;
-  try {
-    Placement on_head = place(units, offers, wish);
-    if (on_head.slowest_seconds < best.slowest_seconds * kLogitsAreWorth) return on_head;
-  } catch (const Error&) {
-    // It has no room for the output.
-  }
-  return best;
 }
 
 void Cluster::measure_links(std::vector<NodeOffer>& offers) {
@@ -211,16 +187,6 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
   CachePlan& cache = assembly_.cache;
   cache.group_blocks = placement.group_blocks;
   cache.tokens = placement.kv_tokens;
-  const int64_t limit = site.config.serving ? site.config.serving->kv_cache_bytes : 0;
-  int64_t most = 0;
-  for (const NodeShare& share : placement.nodes) most = std::max(most, share.kv_bytes);
-  if (limit > 0 && most > limit) {
-    const double part = static_cast<double>(limit) / static_cast<double>(most);
-    for (int32_t& blocks : cache.group_blocks) {
-      blocks = std::max(static_cast<int32_t>(part * static_cast<double>(blocks)), 1);
-    }
-    cache.tokens = static_cast<int64_t>(part * static_cast<double>(cache.tokens));
-  }
   const int32_t wish = site.config.max_model_len > 0 ? site.config.max_model_len : spec_.max_positions;
   cache.max_model_len = static_cast<int32_t>(std::min<int64_t>(wish, cache.tokens));
   stage_rules_.group_blocks = cache.group_blocks;
@@ -241,11 +207,11 @@ void Cluster::load_worker(Node& node) {
 }
 
 void Cluster::build_head_stages(const StageSite& site) {
-  const auto make = [&](const StageUnits& units, double begin, double end) {
+  const auto make = [&](const StageUnits& units, double begin, double end, const WeightView* tied_table) {
     const auto part = [&](double share) {
       if (site.progress) site.progress(begin + share * (end - begin));
     };
-    StageWeights weights(site.backend, site.pool, site.files, site.spec, site.config.numerics, units, part);
+    StageWeights weights(site.backend, site.pool, site.files, site.spec, site.config.numerics, units, part, tied_table);
     assembly_.packed_bytes += weights.packed_bytes();
     assembly_.file_bytes += weights.file_bytes();
     StageRules rules = stage_rules_;
@@ -255,10 +221,11 @@ void Cluster::build_head_stages(const StageSite& site) {
     assembly_.kv_bytes += stage->kv_bytes();
     return stage;
   };
-  head_stages_.first = make(first_units_, 0, output_on_head_ ? 0.8 : 1.0);
+  head_stages_.first = make(first_units_, 0, output_on_head_ ? 0.8 : 1.0, nullptr);
   if (output_on_head_) {
     const int32_t end = spec_.num_layers();
-    head_stages_.output = make({.first_layer = end, .end_layer = end, .output = true}, 0.8, 1);
+    head_stages_.output = make({.first_layer = end, .end_layer = end, .output = true}, 0.8, 1,
+                               &head_stages_.first->weights().embedding());
   }
   head_.weight_bytes = assembly_.packed_bytes;
   head_.kv_bytes = assembly_.kv_bytes;

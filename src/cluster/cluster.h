@@ -56,8 +56,6 @@ class Cluster final : public Executor {
 
   void connect();
   [[nodiscard]] Placement find_placement(const StageSite& site);
-  [[nodiscard]] Placement choose_placement(const ModelUnits& units, const std::vector<NodeOffer>& offers,
-                                           PlacementOptions wish) const;
   /// Of the ways that activations take; tries every pair of machines that must talk.
   void measure_links(std::vector<NodeOffer>& offers);
   void take_placement(const StageSite& site, const Placement& placement);

@@ -1,33 +1,12 @@
 #include "cluster/model_units.h"
 
-#include <algorithm>
-
 #include "arch/registry.h"
+#include "model/workspace.h"
 
 namespace headrace::cluster {
-namespace {
-
-/// Copies of the widest rows that hold rounded activations, one for each form: none is wider than f32.
-constexpr int64_t kActivationForms = 3;
-
-int64_t workspace_floats(const ArchSpec& spec) {
-  int64_t most = 0;
-  for (const LayerSpec& layer : spec.layers) {
-    const AttentionSpec& a = layer.attention;
-    const int64_t q = int64_t{a.heads} * a.head_dim, mixed = int64_t{a.heads} * a.v_head_dim;
-    const int64_t kv = int64_t{a.kv_heads} * (a.head_dim + a.v_head_dim);
-    const int64_t ffn = layer.feed_forward.hidden;
-    const int64_t widest = std::max({int64_t{spec.hidden}, mixed, ffn});
-    most = std::max(most, 3 * int64_t{spec.hidden} + q + kv + mixed + 2 * ffn + kActivationForms * widest);
-  }
-  for (const RopeSpec& rope : spec.ropes) most += 2 * static_cast<int64_t>(rope.inv_freq.size());
-  return most;
-}
-
-}  // namespace
-
 int64_t ModelUnits::weight_bytes(const StageUnits& units) const noexcept {
   int64_t bytes = (units.embedding ? embedding_bytes : 0) + (units.output ? output_bytes : 0);
+  if (units.embedding && units.output) bytes -= shared_bytes;
   for (int32_t i = units.first_layer; i < units.end_layer; ++i) bytes += layers[static_cast<size_t>(i)].weight_bytes;
   return bytes;
 }
@@ -41,7 +20,8 @@ ModelUnits model_units(const ArchSpec& spec, const ModelFiles& files, DType kv_d
   units.hidden = spec.hidden;
   units.vocab_size = spec.vocab_size;
   units.max_positions = spec.max_positions;
-  units.token_workspace_bytes = workspace_floats(spec) * static_cast<int64_t>(sizeof(float));
+  units.token_workspace_bytes = workspace_token_bytes(spec, true);
+  units.row_workspace_bytes = workspace_token_bytes(spec, false);
   for (const CacheGroupSpec& group : spec.cache_groups) units.groups.push_back({.window = group.window});
   for (const LayerSpec& layer : spec.layers) {
     // Of the group as if it had this layer alone.
@@ -58,6 +38,7 @@ ModelUnits model_units(const ArchSpec& spec, const ModelFiles& files, DType kv_d
       case UnitKind::kEmbedding:
         units.embedding_bytes += bytes;
         if (!spec.tied_output) break;
+        units.shared_bytes += bytes;
         [[fallthrough]];  // the output projection is the same matrix
       case UnitKind::kOutput:
         units.output_bytes += bytes;

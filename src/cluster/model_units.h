@@ -22,21 +22,22 @@ struct LayerUnit {
   double multiply_adds = 0;  ///< of a token, in the layer's products
 };
 
-/// What the units of placement of a model are. A matrix that embedding and output share counts in both: a stage packs
-/// its own.
+/// What the units of placement of a model are.
 struct ModelUnits {
   int64_t embedding_bytes = 0;
   int64_t output_bytes = 0;  ///< final norm and projection
+  int64_t shared_bytes = 0;  ///< of the matrix in both of these, where they share one: a machine with both has it once
   double output_multiply_adds = 0;
   std::vector<LayerUnit> layers;
   std::vector<UnitCacheGroup> groups;
   int32_t hidden = 0;
   int32_t vocab_size = 0;
   int32_t max_positions = 0;
-  int64_t token_workspace_bytes = 0;  ///< intermediate values of a token of a step (model/workspace.h), from above
+  int64_t token_workspace_bytes = 0;  ///< intermediate values of a token of a step (model/workspace.h)
+  int64_t row_workspace_bytes = 0;    ///< the same in a stage without layers
 
   [[nodiscard]] int32_t num_layers() const noexcept { return static_cast<int32_t>(layers.size()); }
-  /// Bytes of the weights of a stage, in the model's files.
+  /// Bytes of the weights of a machine with these units, in the model's files.
   [[nodiscard]] int64_t weight_bytes(const StageUnits& units) const noexcept;
   [[nodiscard]] int64_t total_bytes() const noexcept;
 };

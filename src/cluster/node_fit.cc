@@ -17,7 +17,14 @@ constexpr int64_t kLogitRows = 64;
 /// Packed weights take up to a tenth more than the file's.
 int64_t packed(int64_t file_bytes) noexcept { return file_bytes + file_bytes / 10; }
 
+/// Of one core, in copying a result out of the kernel and into place.
+constexpr double kLogitBytesPerSecond = 1e9;
+
 }  // namespace
+
+double logits_seconds(const ModelUnits& model, int32_t rows) noexcept {
+  return static_cast<double>(int64_t{rows} * model.vocab_size) * sizeof(float) / kLogitBytesPerSecond;
+}
 
 CacheShape::CacheShape(const ModelUnits& model, const PlacementOptions& options) {
   const int32_t longest = std::clamp(options.max_model_len, kBlockTokens, std::max(model.max_positions, kBlockTokens));
@@ -76,8 +83,9 @@ NodeFit::NodeFit(const ModelUnits& model, const NodeOffer& offer, const Placemen
 
 double NodeFit::compute_seconds(int32_t first, int32_t end, bool output) const noexcept {
   if (holds_nothing(first, end, output)) return 0;
-  return offer_.costs.fixed_seconds + offer_.costs.layer_seconds(layer_bytes(first, end), options_.rows) +
-         (output ? offer_.costs.output_seconds(output_rows()) : 0);
+  const double layers = offer_.costs.fixed_seconds + offer_.costs.layer_seconds(layer_bytes(first, end), options_.rows);
+  const double projection = output ? offer_.costs.output_seconds(output_rows()) : 0;
+  return layers + projection + (output == is_head_ ? 0 : logits_seconds(model_, output_rows()));
 }
 
 double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const noexcept {
@@ -97,16 +105,18 @@ double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const 
 }
 
 int64_t NodeFit::weight_bytes(int32_t first, int32_t end, bool output) const noexcept {
-  return packed(layer_bytes(first, end) + (is_head_ ? model_.embedding_bytes : 0) + (output ? model_.output_bytes : 0));
+  return packed(model_.weight_bytes({.embedding = is_head_, .first_layer = 0, .end_layer = 0, .output = output}) +
+                layer_bytes(first, end));
 }
 
 int64_t NodeFit::workspace_bytes(int32_t first, int32_t end, bool output) const noexcept {
   if (holds_nothing(first, end, output)) return 0;
+  int64_t token_bytes = first == end ? model_.row_workspace_bytes : model_.token_workspace_bytes;
   // Where layers and output are a stage of their own each, so is the workspace.
   const bool is_whole = first == 0 && end == model_.num_layers();
-  const int64_t stages = output && is_head_ && !is_whole ? 2 : 1;
+  if (output && is_head_ && !is_whole) token_bytes += model_.row_workspace_bytes;
   const int64_t logit_rows = std::min<int64_t>(kLogitRows, options_.max_step_tokens);
-  return stages * options_.max_step_tokens * model_.token_workspace_bytes +
+  return options_.max_step_tokens * token_bytes +
          (output ? logit_rows * model_.vocab_size * static_cast<int64_t>(sizeof(float)) : 0);
 }
 
@@ -120,9 +130,10 @@ std::vector<int64_t> NodeFit::group_token_bytes(int32_t first, int32_t end) cons
 
 int64_t NodeFit::kv_blocks(int32_t first, int32_t end, bool output) const {
   if (holds_nothing(first, end, output)) return kNoLayers;
-  const int64_t room = offer_.memory_bytes - weight_bytes(first, end, output) - workspace_bytes(first, end, output);
+  int64_t room = offer_.memory_bytes - weight_bytes(first, end, output) - workspace_bytes(first, end, output);
   if (room < 0) return -1;
   if (first == end) return kNoLayers;
+  if (options_.kv_limit_bytes > 0) room = std::min(room, options_.kv_limit_bytes);
   return cache_.blocks_in(room, group_token_bytes(first, end));
 }
 

@@ -28,6 +28,9 @@ class CacheShape {
   int64_t least_blocks_ = 0;           // of the group that needs most: one sequence
 };
 
+/// Seconds that `rows` rows of logits cost the machine that sends them, and the head that takes them.
+[[nodiscard]] double logits_seconds(const ModelUnits& model, int32_t rows) noexcept;
+
 /// Time and memory of the units that a node may be given; all of it found in O(groups).
 class NodeFit {
  public:
@@ -35,6 +38,7 @@ class NodeFit {
 
   NodeFit(const ModelUnits& model, const NodeOffer& offer, const PlacementOptions& options, bool is_head);
 
+  /// With what logits cost beside the products, where they cross between machines.
   [[nodiscard]] double compute_seconds(int32_t first, int32_t end, bool output) const noexcept;
   [[nodiscard]] double transfer_seconds(int32_t first, int32_t end, bool output) const noexcept;
   [[nodiscard]] int64_t weight_bytes(int32_t first, int32_t end, bool output) const noexcept;

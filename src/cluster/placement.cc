@@ -36,15 +36,16 @@ class Search {
   }
 
   [[nodiscard]] std::optional<Cut> run(std::string& why) const {
-    const std::optional<Cut> fastest = fastest_with(0, kImpossible);
+    int64_t least = options_.max_num_seqs;
+    std::optional<Cut> fastest = fastest_with(least, kImpossible);
+    if (!fastest) fastest = fastest_with(least = 0, kImpossible);
     if (!fastest) return std::nullopt;
     double slowest = 0;
     int64_t blocks = 0;
     if (options_.prefer_kv) {
       const int64_t most = blocks_of(*most_kv(kImpossible));
-      slowest =
-          fastest_with(static_cast<int64_t>(std::ceil((1 - kNearlyAsGood) * static_cast<double>(most))), kImpossible)
-              ->cost;
+      const auto nearly = static_cast<int64_t>(std::ceil((1 - kNearlyAsGood) * static_cast<double>(most)));
+      slowest = fastest_with(std::max(nearly, least), kImpossible)->cost;
       blocks = blocks_of(*most_kv(slowest));
       why = fmt::format("the fastest within 3 % of the most KV tokens, {}", most * kBlockTokens);
     } else {
@@ -200,11 +201,15 @@ std::string Search::misfit() const {
     if (!options_.layers.empty()) text += fmt::format(", {} asked for", options_.layers[static_cast<size_t>(i)]);
   }
   return text + fmt::format(
-                    " (each with a workspace for {} tokens and {}): give the nodes more memory, add a node, or lower "
+                    " (each with a workspace for {} tokens and {}{}): give the nodes more memory, add a node, or lower "
                     "--max-model-len or --max-num-batched-tokens",
                     options_.max_step_tokens,
                     options_.max_model_len > 0 ? cat("one sequence of ", options_.max_model_len, " tokens")
-                                               : std::string("a block of KV cache"));
+                                               : std::string("a block of KV cache"),
+                    options_.kv_limit_bytes > 0
+                        ? fmt::format(", at most {:.1f} MB of KV cache by --kv-cache-memory-bytes",
+                                      megabytes(options_.kv_limit_bytes))
+                        : std::string());
 }
 
 void check_options(const ModelUnits& model, std::span<const NodeOffer> nodes, const PlacementOptions& options) {

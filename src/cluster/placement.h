@@ -31,6 +31,8 @@ struct PlacementOptions {
   int32_t output_rows = 0;        ///< of these rows, those that have an output; 0: all, as in steps without prompts
   int32_t max_step_tokens = 512;  ///< what the workspace is for, and the longest chunk of a prompt
   int32_t max_model_len = 0;      ///< tokens of the one sequence that must fit; 0: as many as there is room for
+  int32_t max_num_seqs = 0;       ///< for which there are to be blocks, one each, where a cut allows it
+  int64_t kv_limit_bytes = 0;     ///< of the KV cache of each node; 0: none
   int64_t token_bytes = 0;        ///< of a token's activations between nodes; 0: f32
   bool prefer_kv = false;         ///< most KV tokens first, then the fastest cut within 3 % of them
   std::vector<int32_t> layers{};  ///< of each node (--pipeline-layers); empty: found
@@ -76,9 +78,10 @@ struct Placement {
 };
 
 /// Chooses the cut with the fastest slowest node; among cuts within 3 % of it that with the most KV tokens; among those
-/// the fastest. The output projection may be the head's, which then computes its layers and it in turn, or the last
-/// worker's. Nodes are used in their order, and may be left out. Exact.
-/// Throws Error: kOutOfMemory, one line with the figures of every node, where the model or one sequence does not fit;
+/// the fastest, and of those the evenest. The output projection may be the head's, which then computes its layers and
+/// it in turn, or the last worker's, which costs both what their logits take. Nodes are used in their order, and may be
+/// left out. Cuts without a KV block for each of max_num_seqs count only where all are. Exact. Throws Error:
+/// kOutOfMemory, one line with the figures of every node, where the model or one sequence does not fit;
 /// kInvalidArgument where options.layers does not fit model and nodes.
 [[nodiscard]] Placement place(const ModelUnits& model, std::span<const NodeOffer> nodes,
                               const PlacementOptions& options);

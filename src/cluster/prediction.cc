@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cluster/node_fit.h"
 #include "engine/simulation.h"
 #include "ops/kv_layout.h"
 
@@ -15,10 +16,10 @@ constexpr int32_t kManyRows = 512;
 /// costs above 0.
 constexpr double kStepSeconds = 1e-5;
 constexpr double kLookupSeconds = 1e-7;
-/// A result without logits: some candidates and what they sum to.
-constexpr double kResultBytes = 256;
 
-SimulatedCost stage_cost(const ModelUnits& model, const DescribedNode& node, const NodeShare& share, int32_t rows) {
+/// `logits_cross`: between machines, this one being one of both.
+SimulatedCost stage_cost(const ModelUnits& model, const DescribedNode& node, const NodeShare& share, int32_t rows,
+                         bool logits_cross) {
   const NodeCosts& costs = node.offer.costs;
   const int64_t bytes = model.weight_bytes({.embedding = false,
                                             .first_layer = share.units.first_layer,
@@ -34,7 +35,8 @@ SimulatedCost stage_cost(const ModelUnits& model, const DescribedNode& node, con
       .per_token = std::max(costs.layer_seconds(bytes, kManyRows) / kManyRows, kLookupSeconds),
       // Keys and values are read once for each token that attends to them.
       .per_key = node.memory_bytes_per_second > 0 ? static_cast<double>(key_bytes) / node.memory_bytes_per_second : 0,
-      .per_output = share.units.output ? costs.output_seconds(rows) / rows : 0};
+      .per_output =
+          (share.units.output ? costs.output_seconds(rows) / rows : 0) + (logits_cross ? logits_seconds(model, 1) : 0)};
 }
 
 }  // namespace
@@ -44,7 +46,7 @@ int64_t link_token_bytes(const ModelUnits& model, const Placement& placement, co
   const bool is_alone = placement.stages.size() == 1;
   const NodeShare& share = placement.nodes[node];
   if (!share.is_used() || is_alone) return 0;
-  if (node > 0 && share.units.output) return static_cast<int64_t>(kResultBytes);
+  if (node > 0 && share.units.output) return int64_t{model.vocab_size} * static_cast<int64_t>(sizeof(float));
   return options.token_bytes > 0 ? options.token_bytes : model.hidden * static_cast<int64_t>(sizeof(float));
 }
 
@@ -57,9 +59,11 @@ Prediction predict(const ModelUnits& model, const std::vector<DescribedNode>& no
     if (placement.nodes[i].is_used()) used.push_back(i);
   }
   const auto stages = static_cast<int32_t>(used.size());
-  const int32_t rows = std::max(1, load.clients / stages);
+  const int32_t clients = load.clients_of(nodes.size());
+  const int32_t rows = std::max(1, clients / stages);
   for (const size_t i : used) {
-    machine.stages.push_back(stage_cost(model, nodes[i], placement.nodes[i], rows));
+    const bool logits_cross = !placement.output_on_head() && (i == 0 || placement.nodes[i].units.output);
+    machine.stages.push_back(stage_cost(model, nodes[i], placement.nodes[i], rows, logits_cross));
     const NodeLink& link = nodes[i].offer.link;
     machine.links.push_back({.latency = link.round_trip_seconds / 2, .seconds_per_byte = 1 / link.bytes_per_second});
   }
@@ -75,10 +79,10 @@ Prediction predict(const ModelUnits& model, const std::vector<DescribedNode>& no
   machine.block_tokens = kBlockTokens;
   machine.max_step_tokens = options.max_step_tokens;
   config.scheduler.max_step_tokens = options.max_step_tokens;
-  config.scheduler.max_num_seqs = std::max(load.clients, config.scheduler.max_num_seqs);
+  config.scheduler.max_num_seqs = std::max(clients, config.scheduler.max_num_seqs);
   config.scheduler.stage_costs = headrace::measured_costs(machine);
-  config.clients = load.clients;
-  config.load = make_load({.requests = load.clients * load.requests_per_client,
+  config.clients = clients;
+  config.load = make_load({.requests = clients * load.requests_per_client,
                            .prompt_tokens = load.prompt_tokens,
                            .output_tokens = load.output_tokens});
   const SimulationResult result = run_simulation(config);

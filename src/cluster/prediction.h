@@ -3,17 +3,10 @@
 #include <vector>
 
 #include "cluster/nodes_file.h"
+#include "cluster/placement_options.h"
 #include "engine/load_figures.h"
 
 namespace headrace::cluster {
-
-/// Clients that each send their next request when the last one is answered.
-struct PredictedLoad {
-  int32_t clients = 32;
-  int32_t prompt_tokens = 256;
-  int32_t output_tokens = 128;
-  int32_t requests_per_client = 4;
-};
 
 /// What the engine's scheduler makes of a placement, in virtual time (engine/simulation.h): times are linear in tokens,
 /// keys and outputs, as fitted around the steps that the load makes; what sampling costs the head is left out.

@@ -48,6 +48,7 @@ void Decoder::embed(Queue& queue, const StepInputs& inputs) noexcept {
 }
 
 void Decoder::run_layers(Queue& queue, const StepInputs& inputs) noexcept {
+  if (weights_.units().num_layers() == 0) return;
   for (size_t i = 0; i < spec_.ropes.size(); ++i) {
     const RopeSpec& rope = spec_.ropes[i];
     backend_.ops().rope_table(queue, RopeTableArgs{.positions = inputs.positions(),

@@ -49,7 +49,7 @@ Stage::Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const
       queue_(backend.make_queue()),
       tables_(plan_limits(spec, config)),
       slabs_(backend, slab_layers(spec, weights_.units(), config)),
-      work_(backend, spec, config.max_tokens),
+      work_(backend, spec, weights_.units().num_layers() > 0, config.max_tokens),
       inputs_(backend, static_cast<int32_t>(spec.cache_groups.size())),
       decoder_(backend, spec, weights_, slabs_, work_, comm),
       output_linear_(backend, work_) {

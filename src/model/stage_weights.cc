@@ -12,7 +12,7 @@ namespace headrace {
 class StageWeights::Loader {
  public:
   Loader(StageWeights& to, Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec,
-         Numerics numerics, const LoadProgress& progress)
+         Numerics numerics, const LoadProgress& progress, bool has_table)
       : to_(to),
         backend_(backend),
         pool_(pool),
@@ -22,6 +22,7 @@ class StageWeights::Loader {
         progress_(progress),
         queue_(backend.make_queue()) {
     for (const TensorSpec& tensor : spec.tensors) {
+      if (has_table && tensor.unit == UnitKind::kEmbedding) continue;
       if (to.units_.holds(spec, tensor)) total_bytes_ += static_cast<int64_t>(source(tensor).bytes.size());
     }
   }
@@ -55,12 +56,12 @@ class StageWeights::Loader {
     return {.w = table, .bias = nullptr, .recipe = recipe(name, table.dtype)};
   }
 
-  /// The embedding's table: in the layout that the tied output projection wants, else as in the file.
+  /// The embedding's table: in the layout that the tied output projection wants, which may be another stage's; else as
+  /// in the file.
   WeightView embedding(const std::string& name) {
     const TensorView from = source(require(name));
     if (find_format(from.dtype) == nullptr) unsupported(name, from.dtype);
-    const bool shared = to_.units_.output && spec_.tied_output;
-    return pack(from, shared ? recipe(name, from.dtype)->layout : WeightLayout::kRows);
+    return pack(from, spec_.tied_output ? recipe(name, from.dtype)->layout : WeightLayout::kRows);
   }
 
  private:
@@ -134,11 +135,17 @@ class StageWeights::Loader {
 };
 
 StageWeights::StageWeights(Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec,
-                           Numerics numerics, const StageUnits& units, const LoadProgress& progress)
+                           Numerics numerics, const StageUnits& units, const LoadProgress& progress,
+                           const WeightView* tied_table)
     : units_(units) {
-  Loader loader(*this, backend, pool, files, spec, numerics, progress);
+  const bool has_table = units.output && spec.tied_output && tied_table != nullptr;
+  Loader loader(*this, backend, pool, files, spec, numerics, progress, has_table);
   const std::string embedding_name = "token_embd.weight";
-  if (units.embedding || (units.output && spec.tied_output)) embedding_ = loader.embedding(embedding_name);
+  if (has_table) {
+    embedding_ = *tied_table;
+  } else if (units.embedding || (units.output && spec.tied_output)) {
+    embedding_ = loader.embedding(embedding_name);
+  }
   for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
     const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
     const AttentionSpec& attention = layer.attention;

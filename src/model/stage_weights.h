@@ -36,8 +36,10 @@ using LoadProgress = std::function<void(double)>;
 class StageWeights {
  public:
   /// Throws LoadError for a missing or misshapen tensor or a type without products, Error(kOutOfMemory).
+  /// `tied_table`: embedding() of other weights of this model, which outlive these, for an output projection that is
+  /// tied to it; null: packed here.
   StageWeights(Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec, Numerics numerics,
-               const StageUnits& units, const LoadProgress& progress);
+               const StageUnits& units, const LoadProgress& progress, const WeightView* tied_table = nullptr);
 
   [[nodiscard]] const StageUnits& units() const noexcept { return units_; }
   [[nodiscard]] const WeightView& embedding() const noexcept { return embedding_; }

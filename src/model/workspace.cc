@@ -8,10 +8,12 @@ namespace {
 /// The largest sizes over the layers, in floats per token.
 struct Widths {
   int64_t q = 0, k = 0, v = 0, mixed = 0, ffn = 0;
+  int64_t rounded = 0;  ///< the longest row that a product reads
 };
 
-Widths widest(const ArchSpec& spec) {
-  Widths w;
+Widths widest(const ArchSpec& spec, bool has_layers) {
+  Widths w{.rounded = spec.hidden};
+  if (!has_layers) return w;
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
     w.q = std::max<int64_t>(w.q, static_cast<int64_t>(a.heads) * a.head_dim);
@@ -20,6 +22,7 @@ Widths widest(const ArchSpec& spec) {
     w.mixed = std::max<int64_t>(w.mixed, static_cast<int64_t>(a.heads) * a.v_head_dim);
     w.ffn = std::max<int64_t>(w.ffn, layer.feed_forward.hidden);
   }
+  w.rounded = std::max({w.rounded, w.mixed, w.ffn});
   return w;
 }
 
@@ -31,9 +34,21 @@ int64_t largest_record(ActForm form, int64_t k) {
 
 }  // namespace
 
-Workspace::Workspace(Backend& backend, const ArchSpec& spec, int64_t tokens) : max_tokens(tokens) {
-  const Widths w = widest(spec);
+int64_t workspace_token_bytes(const ArchSpec& spec, bool has_layers) noexcept {
+  const Widths w = widest(spec, has_layers);
+  int64_t floats = 3 * int64_t{spec.hidden} + w.q + w.k + w.v + w.mixed + 2 * w.ffn;
+  if (has_layers) {
+    for (const RopeSpec& rope : spec.ropes) floats += 2 * static_cast<int64_t>(rope.inv_freq.size());
+  }
+  int64_t bytes = floats * static_cast<int64_t>(sizeof(float));
+  for (const ActForm form : kRoundedActForms) bytes += largest_record(form, w.rounded);
+  return bytes;
+}
+
+Workspace::Workspace(Backend& backend, const ArchSpec& spec, bool has_layers, int64_t tokens) : max_tokens(tokens) {
+  const Widths w = widest(spec, has_layers);
   const auto floats = [&](int64_t width) {
+    if (width == 0) return DeviceBuffer();
     return DeviceBuffer(backend, tokens * width * static_cast<int64_t>(sizeof(float)));
   };
   x = floats(spec.hidden);
@@ -45,10 +60,11 @@ Workspace::Workspace(Backend& backend, const ArchSpec& spec, int64_t tokens) : m
   gate = floats(w.ffn);
   up = floats(w.ffn);
   delta = floats(spec.hidden);
-  for (const RopeSpec& rope : spec.ropes) cos_sin.push_back(floats(2 * static_cast<int64_t>(rope.inv_freq.size())));
-  const int64_t longest = std::max({static_cast<int64_t>(spec.hidden), w.mixed, w.ffn});
+  if (has_layers) {
+    for (const RopeSpec& rope : spec.ropes) cos_sin.push_back(floats(2 * static_cast<int64_t>(rope.inv_freq.size())));
+  }
   for (const ActForm form : kRoundedActForms) {
-    acts[static_cast<size_t>(form)] = DeviceBuffer(backend, tokens * largest_record(form, longest));
+    acts[static_cast<size_t>(form)] = DeviceBuffer(backend, tokens * largest_record(form, w.rounded));
   }
 }
 

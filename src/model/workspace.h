@@ -9,9 +9,10 @@
 
 namespace headrace {
 
-/// Device memory for the intermediate values of one step of at most `max_tokens` tokens.
+/// Device memory for the intermediate values of one step of at most `max_tokens` tokens. A stage without layers has
+/// only x, h, delta and rounded rows of the residual stream's width.
 struct Workspace {
-  Workspace(Backend& backend, const ArchSpec& spec, int64_t max_tokens);
+  Workspace(Backend& backend, const ArchSpec& spec, bool has_layers, int64_t max_tokens);
 
   int64_t max_tokens;
   DeviceBuffer x;      ///< residual stream, f32 [tokens, hidden]
@@ -24,6 +25,9 @@ struct Workspace {
   std::vector<DeviceBuffer> cos_sin;            ///< of each rope of the spec
   std::array<DeviceBuffer, kNumActForms> acts;  ///< rounded activations of each form
 };
+
+/// Bytes that a token takes in all of it.
+[[nodiscard]] int64_t workspace_token_bytes(const ArchSpec& spec, bool has_layers) noexcept;
 
 /// A product of the current input: y[r] = x[r] W^T + bias, rows of y contiguous.
 struct Product {

@@ -49,12 +49,12 @@ class SameAnswersTest(unittest.TestCase):
     def test_A5_every_cut_of_every_architecture(self):
         # Prompts are cut into chunks that follow each other through the stages.
         flags = ("--max-num-batched-tokens", "32")
-        with workers(max(ARCHITECTURES.values())) as machines:
+        with workers(max(ARCHITECTURES.values()) + 1) as machines:
             for model, layers in ARCHITECTURES.items():
                 with Server(model, "-t", "1", *flags) as alone:
                     expected = answers(alone)
                 # A last machine that computes the output alone.
-                for cut in ([layers, 0], [layers - 1, 1, 0], [0, layers, 0]):
+                for cut in ([layers, 0], [layers - 1, 1, 0], [0] + [1] * layers + [0]):  # the last: a unit each
                     self.check(model, machines, cut, "last", expected, *flags)
                 for cut in cuts(layers):
                     for output in ("head", "last"):

@@ -27,6 +27,8 @@ OPTIONS = {
              "max-num-seqs max-num-batched-tokens help",
     "inspect": "json isa numerics kv-cache-dtype threads max-model-len help",
     "bench": "prompt generate depth rows threads repetitions output isa numerics kv-cache-dtype help",
+    "plan": "nodes placement pipeline-layers output-stage wire-dtype max-model-len max-num-batched-tokens max-num-seqs "
+            "kv-cache-memory-bytes kv-cache-dtype clients prompt output json svg help",
     "eval": "golden numerics isa kv-cache-dtype threads chunks stages together backend help",
 }
 

@@ -5,6 +5,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from cluster_worker import head, workers
 from program import ProgramTest, data, run
 
 MODEL = data("gguf/llama-Q8_0.gguf")
@@ -45,6 +46,24 @@ class PlanTest(ProgramTest):
         self.assertEqual(figures["losses"][0]["survives"], True)
         for node in figures["nodes"]:
             self.assertLessEqual(node["weight_bytes"] + node["workspace_bytes"] + node["kv_bytes"], node["memory_bytes"])
+
+    def test_serve_places_as_planned(self):
+        memory = 50_000_000
+        nodes = self.nodes(*(f"name: {name}, memory_gb: {memory / 1e9}, memory_gb_per_s: 20, int8_tops: 0.5"
+                             for name in ("head", "a", "b")))
+        with workers(2, "--memory-bytes", str(memory)) as machines:
+            for flags in (("--pipeline-layers", "2,1,1"), ("--pipeline-layers", "0,3,1", "--output-stage", "last"),
+                          ("--pipeline-layers", "1,3,0", "--output-stage", "head", "--max-num-batched-tokens", "64"),
+                          ("--pipeline-layers", "2,2,0", "--output-stage", "last", "--kv-cache-memory-bytes", "400000")):
+                with self.subTest(flags=flags):
+                    planned = json.loads(self.plan(nodes, "--json", *flags))["nodes"]
+                    with head(MODEL, machines, "--cluster-memory-bytes", str(memory), *flags) as server:
+                        placed = server.get("/v1/cluster").json()["nodes"]
+                    for plan, node in zip(planned, placed):
+                        self.assertEqual(node["units"]["output"], plan["output"])
+                        self.assertEqual(node["units"]["num_layers"], plan["layers"])
+                        self.assertEqual(node["memory"]["kv_cache_bytes"], plan["kv_bytes"])
+                        self.assertLessEqual(node["memory"]["weight_bytes"], plan["weight_bytes"])
 
     def test_refuses_in_one_line(self):
         good = f"name: head, {SHEET}"
