@@ -1,0 +1,38 @@
+"""A model that is mostly vocabulary over three machines: one of them computes the output and no layers."""
+import pathlib
+import tempfile
+import unittest
+
+from cluster_answers_test import answers
+from cluster_worker import head, workers
+from server import Server
+from vocabulary_model import LAYERS, write_vocabulary_model
+
+
+class VocabularyTest(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_output_has_a_machine_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = str(pathlib.Path(folder) / "vocabulary.gguf")
+            write_vocabulary_model(model)
+            with Server(model, "-t", "1") as alone:
+                expected = answers(alone)
+            found = ()
+            last = ("--pipeline-layers", f"{LAYERS // 2},{LAYERS // 2},0", "--output-stage", "last")
+            first = ("--pipeline-layers", f"0,{LAYERS // 2},{LAYERS // 2}", "--output-stage", "head")
+            with workers(2) as machines:
+                for flags in (found, first, last):
+                    with self.subTest(flags=flags), head(model, machines, *flags) as server:
+                        shown = server.get("/v1/cluster").json()
+                        units = [node["units"] for node in shown["nodes"]]
+                        self.assertEqual([unit["num_layers"] for unit in units if unit["output"]], [0], shown["placement"])
+                        self.assertEqual(sum(unit["num_layers"] for unit in units), LAYERS)
+                        if flags is last:
+                            self.assertTrue(units[-1]["output"])
+                        self.assertEqual(answers(server), expected)
+                        self.assertEqual(server.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
