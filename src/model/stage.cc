@@ -31,7 +31,6 @@ void name_outputs(const StepPlan& plan, StepResult& result) {
   result.epoch = plan.epoch;
   result.step_id = plan.step_id;
   result.outputs.clear();
-  result.data.clear();
   for (const PlanRow& row : plan.rows) {
     for (int32_t i = row.num_tokens - row.num_outputs; i < row.num_tokens; ++i) {
       result.outputs.push_back({row.sequence, row.first_pos + i});
@@ -80,7 +79,7 @@ void Stage::gather(const float* x, const int32_t* index, int64_t rows) noexcept 
 
 void Stage::project(const float* x, int64_t rows, StepResult& result) {
   result.width = spec_.vocab_size;
-  result.data.resize(static_cast<size_t>(rows * result.width));
+  result.data.resize(static_cast<size_t>(rows * result.width));  // not cleared before: that would fill it with zeros
   float* normed = work_.delta.as<float>();
   for (int64_t begin = 0; begin < rows; begin += kLogitRows) {
     const int64_t n = std::min(kLogitRows, rows - begin);
@@ -111,6 +110,7 @@ Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> a
   name_outputs(plan, out.result);
   for (const BlockCopy& copy : plan.copies) slabs_.copy(*queue_, copy);
   if (plan.tokens.empty()) {
+    out.result.data.clear();
     queue_->synchronize();
     return std::monostate{};
   }

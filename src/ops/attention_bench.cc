@@ -1,5 +1,6 @@
-// Attention on one thread. Decoding: one row, in bytes of keys and values read a second, beside a plain sum over as
-// many bytes, which leaves fetching ahead to the processor; each run takes another sequence, so that caches are cold.
+// Attention on one thread. Decoding: one row or a row each of many short sequences, in bytes of keys and values read a
+// second, beside a plain sum over as many bytes, which leaves fetching ahead to the processor; each run takes other
+// sequences, so that caches are cold.
 // Prompts: the last 512 rows of a context, in operations a second (two a multiplication with a key's or value's
 // component). Blocks lie in random order. Times are of the thread's processor time, so that other programs disturb
 // less.
@@ -27,6 +28,7 @@ struct Setup {
   int32_t head_dim = 64;
   int32_t context = 8192;
   int32_t sequences = 4;
+  int32_t rows = 1;  ///< of a step, each of another sequence
 };
 
 /// Memory in huge pages, where the system has them, as engines have it.
@@ -94,28 +96,32 @@ void bench_decode(const Setup& s) {
   const KvLayout layout{s.dtype, s.kv_heads, s.head_dim, s.head_dim};
   const int32_t blocks = s.context / kBlockTokens * s.sequences;
   const auto bytes = static_cast<size_t>(blocks * kv_block_bytes(layout));
-  const size_t sequence_bytes = bytes / static_cast<size_t>(s.sequences);
+  const int32_t steps = s.sequences / s.rows;
+  const size_t step_bytes = bytes / static_cast<size_t>(steps);
   const Slab slab(bytes);
   const std::vector<int32_t> table = shuffled_blocks(blocks);
-  const int32_t heads = s.kv_heads * s.group, pos = s.context - 1;
-  std::vector<float> q(static_cast<size_t>(heads * s.head_dim), 0.01f), out(q.size());
+  const int32_t heads = s.kv_heads * s.group;
+  std::vector<int32_t> begins(static_cast<size_t>(s.sequences));
+  for (size_t i = 0; i < begins.size(); ++i) begins[i] = static_cast<int32_t>(i) * (s.context / kBlockTokens);
+  const std::vector<int32_t> positions(static_cast<size_t>(s.rows), s.context - 1);
+  std::vector<float> q(static_cast<size_t>(s.rows * heads * s.head_dim), 0.01f), out(q.size());
   for (const OpVariant<AttentionFn>& variant : attention_table(s.dtype)) {
     if (variant.isa == Isa::kRef || !machine_has(variant.isa)) continue;
     Rates attention, plain;
     uint64_t sink = 0;  // printed, so that nothing is left out
-    for (int run = 0; run < 5 * s.sequences; ++run) {
-      const int32_t sequence = run % s.sequences;
-      const int32_t begin = sequence * (s.context / kBlockTokens);
-      const AttentionArgs args{layout, q.data(), slab.data(), table.data(), &begin, &pos, out.data(),
-                               1,      heads,    0,           0.1f};
+    for (int run = 0; run < 5 * steps; ++run) {
+      const int32_t step = run % steps;
+      const AttentionArgs args{
+          layout, q.data(), slab.data(), table.data(), begins.data() + step * s.rows, positions.data(), out.data(),
+          s.rows, heads,    0,           0.1f};
       double start = thread_seconds();
-      variant.fn(args, {0, s.kv_heads});
-      attention.add(static_cast<double>(sequence_bytes), thread_seconds() - start);
+      variant.fn(args, {0, int64_t{s.rows} * s.kv_heads});
+      attention.add(static_cast<double>(step_bytes), thread_seconds() - start);
       sink += static_cast<uint64_t>(out[0] * 1000);
-      const int32_t other = (sequence + s.sequences / 2) % s.sequences;
+      const int32_t other = (step + steps / 2) % steps;
       start = thread_seconds();
-      sink += sum_words(slab.data() + static_cast<size_t>(other) * sequence_bytes, sequence_bytes);
-      plain.add(static_cast<double>(sequence_bytes), thread_seconds() - start);
+      sink += sum_words(slab.data() + static_cast<size_t>(other) * step_bytes, step_bytes);
+      plain.add(static_cast<double>(step_bytes), thread_seconds() - start);
     }
     print("decode", variant.isa, s,
           fmt::format("{} GB/s; plain read {} GB/s  [{:x}]", attention.text(), plain.text(), sink & 0xff));
@@ -157,6 +163,7 @@ int main() {
     for (const int32_t dim : {64, 128}) headrace::bench_decode({.dtype = dtype, .head_dim = dim});
     headrace::bench_decode({.dtype = dtype, .context = 32768, .sequences = 2});
     headrace::bench_decode({.dtype = dtype, .kv_heads = 3, .group = 3});
+    headrace::bench_decode({.dtype = dtype, .kv_heads = 3, .group = 3, .context = 416, .sequences = 512, .rows = 32});
     headrace::bench_decode({.dtype = dtype, .kv_heads = 8, .group = 8, .head_dim = 128});
     headrace::bench_decode({.dtype = dtype, .kv_heads = 1, .context = 512, .sequences = 1});  // in the L2 cache
   }
