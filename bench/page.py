@@ -18,6 +18,16 @@ def processor():
     return f"{ {'GenuineIntel': 'intel', 'AuthenticAMD': 'amd'}.get(vendor, vendor.lower()) }-{best}"
 
 
+def commit(root):
+    return subprocess.run(["git", "-C", root, "rev-parse", "--short=12", "HEAD"], capture_output=True,
+                          text=True).stdout.strip()
+
+
+def shown(command):
+    """A command line without folders: what anyone can repeat."""
+    return " ".join(str(part).rsplit("/", 1)[-1] if str(part).startswith("/") else str(part) for part in command)
+
+
 def empty():
     return {"cases": {}}
 
@@ -32,8 +42,7 @@ def load(root):
 
 def save(root, result):
     result["day"] = time.strftime("%Y-%m-%d", time.gmtime())
-    result["commit"] = subprocess.run(["git", "-C", root, "rev-parse", "--short=12", "HEAD"], capture_output=True,
-                                      text=True).stdout.strip()
+    result["commit"] = commit(root)
     file_of(root).parent.mkdir(parents=True, exist_ok=True)
     file_of(root).write_text(json.dumps(result, indent=1) + "\n")
 

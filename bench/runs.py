@@ -5,6 +5,8 @@ import statistics
 import subprocess
 import sys
 
+import page
+
 
 def output_of(command):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
@@ -66,10 +68,5 @@ def measure(case, model, headrace, peers, repeat):
     return {
         "rates": rates,
         "median": {name: statistics.median(values) for name, values in rates.items()},
-        "commands": {name: shown(command) for name, command in commands.items()},
+        "commands": {name: page.shown(command) for name, command in commands.items()},
     }
-
-
-def shown(command):
-    """A command line without folders: what anyone can repeat."""
-    return " ".join(str(part).rsplit("/", 1)[-1] for part in command)
