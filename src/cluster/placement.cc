@@ -21,7 +21,11 @@ double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 class Search {
  public:
   Search(const ModelUnits& model, std::span<const NodeOffer> nodes, const PlacementOptions& options)
-      : model_(model), nodes_(nodes), options_(options), layers_(model.num_layers()) {
+      : model_(model),
+        nodes_(nodes),
+        options_(options),
+        output_on_head_(options.output_on_head),
+        layers_(model.num_layers()) {
     for (size_t i = 0; i < nodes.size(); ++i) fits_.emplace_back(model, nodes[i], options, i == 0);
     const auto side = static_cast<size_t>(layers_ + 1);
     cells_.resize(nodes.size() * 2 * side * side);
@@ -35,7 +39,7 @@ class Search {
     }
   }
 
-  [[nodiscard]] std::optional<Cut> run(std::string& why) const {
+  [[nodiscard]] std::optional<Cut> run(std::string& why) {
     int64_t least = options_.max_num_seqs;
     std::optional<Cut> fastest = fastest_with(least, kImpossible);
     if (!fastest) fastest = fastest_with(least = 0, kImpossible);
@@ -45,11 +49,14 @@ class Search {
     if (options_.prefer_kv) {
       const int64_t most = blocks_of(*most_kv(kImpossible));
       const auto nearly = static_cast<int64_t>(std::ceil((1 - kNearlyAsGood) * static_cast<double>(most)));
-      slowest = fastest_with(std::max(nearly, least), kImpossible)->cost;
+      least = std::max(nearly, least);
+      prefer_output_on_head(least, fastest_with(least, kImpossible)->cost * (1 + kNearlyAsGood));
+      slowest = fastest_with(least, kImpossible)->cost;
       blocks = blocks_of(*most_kv(slowest));
       why = fmt::format("the fastest within 3 % of the most KV tokens, {}", most * kBlockTokens);
     } else {
       const double limit = fastest->cost * (1 + kNearlyAsGood);
+      prefer_output_on_head(least, limit);
       blocks = blocks_of(*most_kv(limit));
       slowest = fastest_with(blocks, limit)->cost;
       why = fmt::format("the most KV tokens within 3 % of the fastest, {:.3g} ms", fastest->cost * 1e3);
@@ -106,9 +113,15 @@ class Search {
     if (output && options_.output_on_head == false && node + 1 < num_nodes()) return false;
     return end - first == options_.layers[static_cast<size_t>(node)];
   }
+  /// From now on, unless it is said where the output is or no such cut has these blocks in that time.
+  void prefer_output_on_head(int64_t blocks, double limit) {
+    if (output_on_head_) return;
+    output_on_head_ = true;
+    if (!fastest_with(blocks, limit)) output_on_head_.reset();
+  }
   template <class CostOfCell>
   [[nodiscard]] std::optional<Cut> best(CutObjective objective, const CostOfCell& cost) const {
-    return best_cut(num_nodes(), layers_, options_.output_on_head, objective,
+    return best_cut(num_nodes(), layers_, output_on_head_, objective,
                     [&](int32_t node, int32_t first, int32_t end, bool output) {
                       const Cell& c = cell(node, first, end, output);
                       return is_asked(node, first, end, output) && c.blocks >= 0 ? cost(c) : kImpossible;
@@ -127,6 +140,7 @@ class Search {
   const ModelUnits& model_;
   std::span<const NodeOffer> nodes_;
   const PlacementOptions& options_;
+  std::optional<bool> output_on_head_;  // that is left to choose from
   int32_t layers_;
   std::vector<NodeFit> fits_;
   std::vector<Cell> cells_;
@@ -276,7 +290,7 @@ std::string reason_text(const Placement& placement, std::span<const NodeOffer> n
 
 Placement place(const ModelUnits& model, std::span<const NodeOffer> nodes, const PlacementOptions& options) {
   check_options(model, nodes, options);
-  const Search search(model, nodes, options);
+  Search search(model, nodes, options);
   std::string why;
   const std::optional<Cut> cut = search.run(why);
   if (!cut) throw Error(ErrorCode::kOutOfMemory, search.misfit());

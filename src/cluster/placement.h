@@ -77,12 +77,12 @@ struct Placement {
   [[nodiscard]] bool output_on_head() const noexcept { return nodes.front().units.output; }
 };
 
-/// Chooses the cut with the fastest slowest node; among cuts within 3 % of it that with the most KV tokens; among those
-/// the fastest, and of those the evenest. The output projection may be the head's, which then computes its layers and
-/// it in turn, or the last worker's, which costs both what their logits take. Nodes are used in their order, and may be
-/// left out. Cuts without a KV block for each of max_num_seqs count only where all are. Exact. Throws Error:
-/// kOutOfMemory, one line with the figures of every node, where the model or one sequence does not fit;
-/// kInvalidArgument where options.layers does not fit model and nodes.
+/// Chooses the cut with the fastest slowest node; among cuts within 3 % of it one with the output on the head, if there
+/// is any, and with the most KV tokens; among those the fastest, and of those the evenest. The output projection may be
+/// the head's, which then computes its layers and it in turn, or the last worker's, which costs both what their logits
+/// take. Nodes are used in their order, and may be left out. Cuts without a KV block for each of max_num_seqs count
+/// only where all are. Exact. Throws Error: kOutOfMemory, one line with the figures of every node, where the model or
+/// one sequence does not fit; kInvalidArgument where options.layers does not fit model and nodes.
 [[nodiscard]] Placement place(const ModelUnits& model, std::span<const NodeOffer> nodes,
                               const PlacementOptions& options);
 

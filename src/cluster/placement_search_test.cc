@@ -27,6 +27,7 @@ struct Case {
 struct Judged {
   double seconds = 0;
   int64_t blocks = int64_t{1} << 26;  ///< -1: does not fit
+  bool output_on_head = false;
 };
 
 class Judge {
@@ -47,7 +48,7 @@ class Judge {
 
   /// Layers of each node, and who has the output.
   Judged cut(const std::vector<int32_t>& layers, size_t output_node) {
-    Judged all;
+    Judged all{.output_on_head = output_node == 0};
     int32_t first = 0;
     for (size_t n = 0; n < layers.size(); ++n) {
       const Judged one = node(n, first, first + layers[n], n == output_node);
@@ -55,7 +56,7 @@ class Judge {
       all.blocks = std::min(all.blocks, one.blocks);
       first += layers[n];
     }
-    return all.blocks < 0 ? Judged{kNever, -1} : all;
+    return all.blocks < 0 ? Judged{.seconds = kNever, .blocks = -1} : all;
   }
 
  private:
@@ -98,7 +99,7 @@ class Judge {
         (head && output && end < layers_ ? model.row_workspace_bytes : 0);  // a stage of its own
     int64_t room = offer.memory_bytes - file_bytes - file_bytes / 10 - options.max_step_tokens * token_workspace -
                    (output ? std::min(64, options.max_step_tokens) * int64_t{model.vocab_size} * 4 : 0);
-    if (room < 0) return {kNever, -1};
+    if (room < 0) return {.seconds = kNever, .blocks = -1};
     if (first == end) return judged;
     if (options.kv_limit_bytes > 0) room = std::min(room, options.kv_limit_bytes);
     const auto fits = [&](int64_t blocks) {
@@ -118,7 +119,7 @@ class Judge {
         high = middle - 1;
       }
     }
-    if (low < least_) return {kNever, -1};
+    if (low < least_) return {.seconds = kNever, .blocks = -1};
     judged.blocks = low;
     return judged;
   }
@@ -219,9 +220,13 @@ Best best_of(std::vector<Judged> all, const PlacementOptions& options, bool pref
   if (prefer_kv) {
     const double enough = 0.97 * static_cast<double>(most_blocks());
     drop([&](const Judged& j) { return static_cast<double>(j.blocks) < enough; });
-  } else {
-    const double limit = least_seconds() * 1.03;
-    drop([&](const Judged& j) { return j.seconds > limit; });
+  }
+  const double limit = least_seconds() * 1.03;
+  if (!prefer_kv) drop([&](const Judged& j) { return j.seconds > limit; });
+  if (std::ranges::any_of(all, [&](const Judged& j) { return j.output_on_head && j.seconds <= limit; })) {
+    drop([](const Judged& j) { return !j.output_on_head; });
+  }
+  if (!prefer_kv) {
     const int64_t most = most_blocks();
     drop([&](const Judged& j) { return j.blocks < most; });
   }
@@ -387,6 +392,8 @@ TEST(PlacementSearch, TwoNodesCacheAlmostTwiceAsManyTokensAsOne) {
     other.costs = roofline({.bytes_per_second = 10e9 * speed, .operations_per_second = 300e9 * speed}, model);
     const Placement two = place(model, std::vector{offer, other}, options);
     EXPECT_GE(static_cast<double>(two.kv_tokens), 1.9 * static_cast<double>(one.kv_tokens)) << two.reason;
+    // Where that costs little, logits stay on the head.
+    EXPECT_TRUE(two.output_on_head() || speed > 1) << two.reason;
   }
 }
 
