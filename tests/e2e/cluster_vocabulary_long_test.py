@@ -1,5 +1,6 @@
-"""A model that is mostly vocabulary over three machines: one of them computes the output and no layers."""
+"""A model that is mostly vocabulary over three machines: one of them computes the output and next to nothing else."""
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -26,10 +27,16 @@ class VocabularyTest(unittest.TestCase):
                     with self.subTest(flags=flags), head(model, machines, *flags) as server:
                         shown = server.get("/v1/cluster").json()
                         units = [node["units"] for node in shown["nodes"]]
-                        self.assertEqual([unit["num_layers"] for unit in units if unit["output"]], [0], shown["placement"])
                         self.assertEqual(sum(unit["num_layers"] for unit in units), LAYERS)
-                        if flags is last:
-                            self.assertTrue(units[-1]["output"])
+                        beside_output = [unit["num_layers"] for unit in units if unit["output"]]
+                        if flags is found:
+                            # Where layers take next to nothing, some may be there for the sake of the cache.
+                            self.assertLessEqual(beside_output[0], LAYERS // 6, shown["placement"])
+                            times = re.search(r"slowest \S+ with (\S+) ms .*\(equal layers: (\S+) ms\)", shown["placement"])
+                            self.assertLess(float(times[1]), float(times[2]))
+                        else:
+                            self.assertEqual(beside_output, [0])
+                            self.assertTrue(units[-1 if flags is last else 0]["output"])
                         self.assertEqual(answers(server), expected)
                         self.assertEqual(server.end(), 0)
 
