@@ -75,6 +75,19 @@ std::vector<OptionGroup> plan_flags(PlanSettings& s) {
             {.name = "svg", .target = &s.svg, .value_name = "FILE", .help = "write a picture there"}}}};
 }
 
+/// Output tokens a second when a node is lost.
+std::optional<double> loss_rate(const PlanFindings& f, const cluster::NodeLoss& loss) {
+  if (!loss.rest) return std::nullopt;
+  std::vector<cluster::DescribedNode> rest = f.nodes;
+  rest.erase(rest.begin() + loss.node);
+  try {
+    return cluster::predict(f.units, rest, *loss.rest, f.options, f.load).load.output_rate;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    return std::nullopt;  // the cache that is left is too small for a request of the load
+  }
+}
+
 PlanFindings find_plan(const PlanSettings& s) {
   if (s.nodes.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "--nodes: give a file that says what machines there are (docs/plan.md)");
@@ -90,7 +103,8 @@ PlanFindings find_plan(const PlanSettings& s) {
                  .load = s.load,
                  .placement = {},
                  .prediction = {},
-                 .losses = {}};
+                 .losses = {},
+                 .loss_rates = {}};
   f.nodes = cluster::read_nodes_file(s.nodes, f.units);
   f.load.clients = s.load.clients_of(f.nodes.size());
   f.options = cluster::placement_options(s.wishes, f.units, f.nodes.size(), s.limits, f.load);
@@ -99,6 +113,7 @@ PlanFindings find_plan(const PlanSettings& s) {
   f.placement = cluster::place(f.units, offers, f.options);
   f.losses = cluster::losses(f.units, offers, f.options);
   f.prediction = cluster::predict(f.units, f.nodes, f.placement, f.options, f.load);
+  for (const cluster::NodeLoss& loss : f.losses) f.loss_rates.push_back(loss_rate(f, loss));
   return f;
 }
 

@@ -22,11 +22,12 @@ std::vector<double> spread_over_nodes(const PlanFindings& f, const std::vector<d
   return all;
 }
 
-std::string loss_text(const PlanFindings& f, const cluster::NodeLoss& loss) {
+std::string loss_text(const PlanFindings& f, const cluster::NodeLoss& loss, std::optional<double> rate) {
   const std::string name = printable(f.nodes[static_cast<size_t>(loss.node)].offer.name);
   if (!loss.rest) return cat("without ", name, ": the other nodes cannot hold the model\n");
-  return fmt::format("without {}: {} KV tokens left, slowest node {:.3g} ms\n", name, loss.rest->kv_tokens,
-                     loss.rest->slowest_seconds * 1e3);
+  return fmt::format("without {}: {} KV tokens left, slowest node {:.3g} ms, {}\n", name, loss.rest->kv_tokens,
+                     loss.rest->slowest_seconds * 1e3,
+                     rate ? fmt::format("{:.1f} output tokens/s", *rate) : "too few for a request");
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ std::string plan_text(const PlanFindings& f) {
       load.tpot.median * 1e3, f.prediction.steps_in_flight, f.prediction.step_rows, f.placement.kv_tokens,
       f.placement.reason);
   if (!f.losses.empty()) text += '\n';
-  for (const cluster::NodeLoss& loss : f.losses) text += loss_text(f, loss);
+  for (size_t i = 0; i < f.losses.size(); ++i) text += loss_text(f, f.losses[i], f.loss_rates[i]);
   return text;
 }
 
@@ -89,11 +90,13 @@ nlohmann::ordered_json plan_json(const PlanFindings& f) {
                      {"link_busy", link_busy[i]}});
   }
   Json losses = Json::array();
-  for (const cluster::NodeLoss& loss : f.losses) {
+  for (size_t i = 0; i < f.losses.size(); ++i) {
+    const cluster::NodeLoss& loss = f.losses[i];
     Json row{{"node", f.nodes[static_cast<size_t>(loss.node)].offer.name}, {"survives", loss.rest.has_value()}};
     if (loss.rest) {
       row["kv_tokens"] = loss.rest->kv_tokens;
       row["slowest_seconds"] = loss.rest->slowest_seconds;
+      if (f.loss_rates[i]) row["output_throughput"] = *f.loss_rates[i];
     }
     losses.push_back(row);
   }

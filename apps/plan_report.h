@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct PlanFindings {
   cluster::Placement placement;
   cluster::Prediction prediction;
   std::vector<cluster::NodeLoss> losses;
+  std::vector<std::optional<double>> loss_rates;  ///< output tokens a second after each; none: requests do not fit
 };
 
 /// "embedding, layers 0-9, output"; "nothing".

@@ -36,7 +36,7 @@ class PlanTest(ProgramTest):
         self.assertIn("| head | embedding, layers 0-2, output |", text)
         self.assertIn("| slow | layer 3 |", text)
         self.assertIn("32 clients, 40 tokens in and 8 out each time:", text)
-        self.assertRegex(text, r"without slow: \d+ KV tokens left")
+        self.assertRegex(text, r"without slow: \d+ KV tokens left, slowest node \S+ ms, [\d.]+ output tokens/s")
         words = " ".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
         self.assertRegex(words, r"slow: layer 3; \d+ of 2000 MB")
         figures = json.loads(self.plan(nodes, "--json", "--clients", "4"))
@@ -44,6 +44,8 @@ class PlanTest(ProgramTest):
         self.assertEqual(sum(node["layers"] for node in figures["nodes"]), 4)
         self.assertGreater(figures["output_throughput"], 0)
         self.assertEqual(figures["losses"][0]["survives"], True)
+        alone = json.loads(self.plan(self.nodes(f"name: head, {SHEET}"), "--json", "--clients", "4"))
+        self.assertEqual(figures["losses"][0]["output_throughput"], alone["output_throughput"])
         for node in figures["nodes"]:
             self.assertLessEqual(node["weight_bytes"] + node["workspace_bytes"] + node["kv_bytes"], node["memory_bytes"])
 
