@@ -14,10 +14,12 @@ SLACK = 20 if SANITIZED else (1 if os.environ.get("HEADRACE_LONG") else 2)
 
 
 class RunningProgram:
-    """Starts `headrace ARGUMENTS...`; its end is the end of the with block, or end()."""
+    """Starts `headrace ARGUMENTS...`, on a machine of virtual_network.py or here; its end is the end of the with block, or
+    end()."""
 
-    def __init__(self, *arguments, env=None, program=PROGRAM):
-        self.process = subprocess.Popen([program, *arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    def __init__(self, *arguments, env=None, program=PROGRAM, machine=None):
+        command = [program, *arguments]
+        self.process = subprocess.Popen(machine.command(command) if machine else command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
                                         errors="replace", env={**os.environ, **(env or {})})
         self.lines = []
         self.arrived = threading.Condition()

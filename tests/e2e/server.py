@@ -27,8 +27,9 @@ class Reply:
 class Server(RunningProgram):
     """Starts `headrace serve MODEL FLAGS...` and waits until it is ready (or only listens, with wait=False)."""
 
-    def __init__(self, model, *flags, wait=True, env=None):
-        super().__init__("serve", model, "--port", "0", *flags, env=env)
+    def __init__(self, model, *flags, wait=True, env=None, machine=None):
+        super().__init__("serve", model, "--port", "0", *flags, env=env, machine=machine)
+        self.machine = machine
         self.port = int(self.wait_for_line(r"listening on https?://\S+:(\d+)").group(1))
         if wait:
             self.wait_until_ready()
@@ -44,7 +45,10 @@ class Server(RunningProgram):
         raise AssertionError("the server did not become ready:\n" + self.log())
 
     def connect(self, timeout=120 * SLACK):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        if self.machine:
+            connection.sock = self.machine.connect("127.0.0.1", self.port, timeout)
+        return connection
 
     def request(self, method, path, body=None, headers=None):
         connection = self.connect()
