@@ -26,7 +26,7 @@ package_table() {
         libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libedit-dev libyaml-cpp-dev \
         libboost1.81-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev \
         libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc ;;
-    debian/test) echo libgtest-dev libgmock-dev librapidcheck-dev git chromium pybind11-dev python3-dev python3-venv ;;
+    debian/test) echo libgtest-dev libgmock-dev librapidcheck-dev git iproute2 chromium pybind11-dev python3-dev python3-venv ;;
     debian/rust) echo rustc-web cargo-web ;;
     debian/format) echo clang-format ;;
     ubuntu/build)  # Ubuntu 24.04: untried
@@ -34,7 +34,7 @@ package_table() {
         libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libedit-dev libyaml-cpp-dev \
         libboost-dev libssl-dev libcurl4-openssl-dev prometheus-cpp-dev \
         libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc ;;
-    ubuntu/test) echo libgtest-dev libgmock-dev librapidcheck-dev git pybind11-dev python3-dev python3-venv ;;
+    ubuntu/test) echo libgtest-dev libgmock-dev librapidcheck-dev git iproute2 pybind11-dev python3-dev python3-venv ;;
     ubuntu/rust) echo rustup ;;
     ubuntu/format) echo clang-format ;;
   esac | tr ' ' '\n'
