@@ -2,14 +2,28 @@
 
 #include <algorithm>
 
+#include "base/cat.h"
+#include "base/error.h"
+
 namespace headrace {
 
-ShardRange shard_range(const TensorSpec& tensor, int32_t rank, int32_t ranks) noexcept {
-  const int64_t size = tensor.shard == Shard::kColumns ? tensor.shape.back() : tensor.shape.front();
-  if (tensor.shard == Shard::kCopy) return {0, size};
-  const int64_t units = (size + tensor.shard_unit - 1) / tensor.shard_unit;
-  const auto edge = [&](int64_t r) { return std::min(units * r / ranks * tensor.shard_unit, size); };
+ShardRange split_evenly(int64_t size, int64_t unit, int32_t rank, int32_t ranks) noexcept {
+  const int64_t units = (size + unit - 1) / unit;
+  const auto edge = [&](int64_t r) { return std::min(units * r / ranks * unit, size); };
   return {edge(rank), edge(rank + 1)};
+}
+
+ShardRange shard_range(const TensorSpec& tensor, int32_t rank, int32_t ranks) noexcept {
+  const int64_t rows = tensor.shape.front();
+  switch (tensor.shard) {
+    case Shard::kCopy:
+      return {0, rows};
+    case Shard::kRows:
+      return split_evenly(rows, tensor.shard_unit, rank, ranks);
+    case Shard::kFirst:
+      return {rank == 0 ? 0 : rows, rows};
+  }
+  return {0, 0};
 }
 
 const TensorSpec* ArchSpec::find_tensor(std::string_view tensor_name) const noexcept {
@@ -29,6 +43,20 @@ int64_t kv_bytes_per_token(const ArchSpec& spec, const CacheGroupSpec& group, DT
              kBlockTokens;
   }
   return bytes;
+}
+
+void check_ranks(const ArchSpec& spec, int32_t ranks) {
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.attention.kv_heads % ranks == 0) continue;
+    throw Error(ErrorCode::kUnsupported,
+                cat("the model's ", layer.attention.kv_heads, " KV heads (", layer.attention.heads,
+                    " heads) cannot be divided evenly over ", ranks, " ranks"));
+  }
+  for (const TensorSpec& tensor : spec.tensors) {
+    if (tensor.shard != Shard::kRows || shard_range(tensor, 0, ranks).size() > 0) continue;
+    throw Error(ErrorCode::kUnsupported,
+                cat(tensor.name, ": ", tensor.shape.front(), " rows are too few for ", ranks, " ranks"));
+  }
 }
 
 void assign_cache_groups(ArchSpec& spec) {

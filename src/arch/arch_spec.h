@@ -11,11 +11,12 @@
 
 namespace headrace {
 
-/// How a tensor is split over the ranks of a stage.
+/// How a tensor is split over the ranks of a stage. Sums over inputs are never divided: whole neurons give the bits of
+/// one rank, and blocks of quantised weights, which lie along the inputs, stay whole.
 enum class Shard : uint8_t {
-  kCopy,     ///< every rank has all of it
-  kRows,     ///< output neurons (the first dimension) are divided
-  kColumns,  ///< inputs (the last dimension) are divided; the product is summed over ranks
+  kCopy,   ///< every rank has all of it
+  kRows,   ///< output neurons (the first dimension) are divided
+  kFirst,  ///< rank 0 alone has it, and looks up embeddings for all; of a tied output projection others have their rows
 };
 
 /// What a tensor is used as, and so how it is kept in memory.
@@ -35,15 +36,19 @@ struct TensorSpec {
   Shape shape;
   TensorRole role = TensorRole::kMatmul;
   Shard shard = Shard::kCopy;
-  int64_t shard_unit = 1;  ///< elements of the divided dimension that stay together (a head)
+  int64_t shard_unit = 1;  ///< rows that stay together (of a head)
   UnitKind unit = UnitKind::kLayer;
   int32_t layer = -1;  ///< of kLayer
 };
 
-/// Elements [begin, end) of the divided dimension that `rank` of `ranks` holds; all of it for kCopy.
+/// Elements [begin, end) of a dimension.
 struct ShardRange {
   int64_t begin, end;
+  [[nodiscard]] int64_t size() const noexcept { return end - begin; }
 };
+/// What `rank` of `ranks` has of `size` elements of which `unit` stay together (the last unit may be short).
+[[nodiscard]] ShardRange split_evenly(int64_t size, int64_t unit, int32_t rank, int32_t ranks) noexcept;
+/// Rows (of the first dimension) of a tensor that `rank` of `ranks` holds; all of them for kCopy.
 [[nodiscard]] ShardRange shard_range(const TensorSpec& tensor, int32_t rank, int32_t ranks) noexcept;
 
 /// Rotary positions, ready to use: every scaling rule has already been worked into the frequencies.
@@ -106,6 +111,10 @@ struct ArchSpec {
 
 /// Bytes of keys and values that one token takes in a cache group, in a cache of `kv_dtype`.
 [[nodiscard]] int64_t kv_bytes_per_token(const ArchSpec& spec, const CacheGroupSpec& group, DType kv_dtype) noexcept;
+
+/// Throws Error(kUnsupported), which names both numbers, where the layers cannot be divided over `ranks`: each has the
+/// same number of KV heads, and of every divided tensor some rows.
+void check_ranks(const ArchSpec& spec, int32_t ranks);
 
 /// Groups the layers by the window of their attention and sets their cache_group.
 void assign_cache_groups(ArchSpec& spec);

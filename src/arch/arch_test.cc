@@ -96,7 +96,7 @@ TEST(Arch, ShardsTileEveryTensor) {
   for (const char* name : {"llama", "llama-attn-bias", "mistral", "qwen2", "qwen3"}) {
     const ArchSpec spec = spec_of(kModels + name);
     for (const TensorSpec& tensor : spec.tensors) {
-      const int64_t size = tensor.shard == Shard::kColumns ? tensor.shape.back() : tensor.shape.front();
+      const int64_t size = tensor.shape.front();
       for (const int32_t ranks : {1, 2, 3, 5}) {
         int64_t next = 0;
         for (int32_t rank = 0; rank < ranks; ++rank) {
@@ -109,6 +109,25 @@ TEST(Arch, ShardsTileEveryTensor) {
       }
     }
   }
+}
+
+TEST(Arch, SaysWhyLayersCannotBeDivided) {
+  ArchSpec spec = spec_of(kModels + "llama");
+  EXPECT_NO_THROW(check_ranks(spec, 1));
+  EXPECT_NO_THROW(check_ranks(spec, 2));
+  const auto refusal = [&](int32_t ranks) {
+    try {
+      check_ranks(spec, ranks);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no failure");
+  };
+  EXPECT_EQ(refusal(3), "the model's 2 KV heads (4 heads) cannot be divided evenly over 3 ranks");
+  for (TensorSpec& tensor : spec.tensors) {
+    if (tensor.name == "output.weight") tensor.shape[0] = 16;
+  }
+  EXPECT_EQ(refusal(2), "output.weight: 16 rows are too few for 2 ranks");
 }
 
 TEST(Arch, TwoFilesNeverClaimOneName) {

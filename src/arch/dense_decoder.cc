@@ -4,6 +4,7 @@
 
 #include "arch/rope_config.h"
 #include "base/error.h"
+#include "ops/weight_layout.h"
 
 namespace headrace {
 namespace {
@@ -85,13 +86,13 @@ class TensorList {
   explicit TensorList(std::vector<TensorSpec>& out) : out_(out) {}
 
   void whole(UnitKind unit, const std::string& name, const std::string& hf_name, Shape shape, TensorRole role,
-             Shard shard) {
+             Shard shard, int64_t shard_unit = 1) {
     out_.push_back({.name = name,
                     .hf_name = hf_name,
                     .shape = std::move(shape),
                     .role = role,
                     .shard = shard,
-                    .shard_unit = 1,
+                    .shard_unit = shard_unit,
                     .unit = unit,
                     .layer = -1});
   }
@@ -121,14 +122,13 @@ void list_layer_tensors(TensorList& list, int32_t i, const Sizes& s, const Dense
   list.in_layer(i, "attn_q.weight", "self_attn.q_proj.weight", {q, s.hidden}, Shard::kRows, group * s.head_dim);
   list.in_layer(i, "attn_k.weight", "self_attn.k_proj.weight", {k, s.hidden}, Shard::kRows, s.head_dim);
   list.in_layer(i, "attn_v.weight", "self_attn.v_proj.weight", {v, s.hidden}, Shard::kRows, s.v_head_dim);
-  list.in_layer(i, "attn_output.weight", "self_attn.o_proj.weight", {s.hidden, s.heads * s.v_head_dim}, Shard::kColumns,
-                group * s.v_head_dim);
+  list.in_layer(i, "attn_output.weight", "self_attn.o_proj.weight", {s.hidden, s.heads * s.v_head_dim}, Shard::kRows);
   if (traits.qkv_bias) {
     list.in_layer(i, "attn_q.bias", "self_attn.q_proj.bias", {q}, Shard::kRows, group * s.head_dim);
     list.in_layer(i, "attn_k.bias", "self_attn.k_proj.bias", {k}, Shard::kRows, s.head_dim);
     list.in_layer(i, "attn_v.bias", "self_attn.v_proj.bias", {v}, Shard::kRows, s.v_head_dim);
   }
-  if (traits.output_bias) list.in_layer(i, "attn_output.bias", "self_attn.o_proj.bias", {s.hidden}, Shard::kCopy);
+  if (traits.output_bias) list.in_layer(i, "attn_output.bias", "self_attn.o_proj.bias", {s.hidden}, Shard::kRows);
   if (traits.qk_norm) {
     list.in_layer(i, "attn_q_norm.weight", "self_attn.q_norm.weight", {s.head_dim}, Shard::kCopy);
     list.in_layer(i, "attn_k_norm.weight", "self_attn.k_norm.weight", {s.head_dim}, Shard::kCopy);
@@ -136,11 +136,11 @@ void list_layer_tensors(TensorList& list, int32_t i, const Sizes& s, const Dense
   list.in_layer(i, "ffn_norm.weight", "post_attention_layernorm.weight", {s.hidden}, Shard::kCopy);
   list.in_layer(i, "ffn_gate.weight", "mlp.gate_proj.weight", {s.ffn, s.hidden}, Shard::kRows);
   list.in_layer(i, "ffn_up.weight", "mlp.up_proj.weight", {s.ffn, s.hidden}, Shard::kRows);
-  list.in_layer(i, "ffn_down.weight", "mlp.down_proj.weight", {s.hidden, s.ffn}, Shard::kColumns);
+  list.in_layer(i, "ffn_down.weight", "mlp.down_proj.weight", {s.hidden, s.ffn}, Shard::kRows);
   if (traits.mlp_bias) {
     list.in_layer(i, "ffn_gate.bias", "mlp.gate_proj.bias", {s.ffn}, Shard::kRows);
     list.in_layer(i, "ffn_up.bias", "mlp.up_proj.bias", {s.ffn}, Shard::kRows);
-    list.in_layer(i, "ffn_down.bias", "mlp.down_proj.bias", {s.hidden}, Shard::kCopy);
+    list.in_layer(i, "ffn_down.bias", "mlp.down_proj.bias", {s.hidden}, Shard::kRows);
   }
 }
 
@@ -163,7 +163,7 @@ ArchSpec dense_decoder(const ModelFiles& files, std::string_view name, const Den
 
   TensorList list(spec.tensors);
   list.whole(UnitKind::kEmbedding, "token_embd.weight", "model.embed_tokens.weight", {s.vocab, s.hidden},
-             TensorRole::kEmbedding, Shard::kCopy);
+             TensorRole::kEmbedding, Shard::kFirst, kNeuronGroup);
   for (int32_t i = 0; i < s.layers; ++i) {
     LayerSpec layer;
     layer.attention = {.heads = static_cast<int32_t>(s.heads),
@@ -184,7 +184,7 @@ ArchSpec dense_decoder(const ModelFiles& files, std::string_view name, const Den
              Shard::kCopy);
   if (!s.tied) {
     list.whole(UnitKind::kOutput, "output.weight", "lm_head.weight", {s.vocab, s.hidden}, TensorRole::kMatmul,
-               Shard::kRows);
+               Shard::kRows, kNeuronGroup);
   }
   assign_cache_groups(spec);
   return spec;

@@ -79,9 +79,11 @@ RowChain Decoder::rows_from_residual(int64_t rows) noexcept {
   return chain;
 }
 
-/// work_.delta is complete: the next chain adds it.
+/// This rank's columns of work_.delta are there: the next chain adds all of them.
 void Decoder::leave_delta(Queue& queue, int64_t rows) noexcept {
-  comm_.all_reduce(queue, work_.delta.as<float>(), rows * spec_.hidden);
+  comm_.all_gather(
+      queue,
+      {.part = work_.part_of(work_.delta), .whole = work_.delta.as<float>(), .rows = rows, .width = spec_.hidden});
   has_delta_ = true;
 }
 
@@ -118,8 +120,8 @@ void Decoder::write_cache(Queue& queue, const StepInputs& inputs, int32_t index)
                         .half = static_cast<int64_t>(rope.inv_freq.size()),
                         .layout = rope.layout});
   };
-  norm_and_rotate(work_.q.as<float>(), w.q_norm, a.heads);
-  norm_and_rotate(k, w.k_norm, a.kv_heads);
+  norm_and_rotate(work_.q.as<float>(), w.q_norm, heads_here(a));
+  norm_and_rotate(k, w.k_norm, slabs_.layout(slab_index).kv_heads);
   chain.then(KvWriteArgs{.layout = slabs_.layout(slab_index),
                          .k = k,
                          .v = work_.v.as<float>(),
@@ -137,6 +139,7 @@ void Decoder::run_attention(Queue& queue, const StepInputs& inputs, int32_t inde
   const int64_t rows = inputs.num_tokens();
   float* q = work_.q.as<float>();
   float* mixed = work_.mixed.as<float>();
+  float* mixed_here = work_.part_of(work_.mixed);
 
   RowChain residual = rows_from_residual(rows);
   normalise(queue, residual, w.attn_norm, {&w.q, &w.k, &w.v});
@@ -148,15 +151,19 @@ void Decoder::run_attention(Queue& queue, const StepInputs& inputs, int32_t inde
                                                 .block_table = inputs.block_table(),
                                                 .table_begin = inputs.table_begin(layer.cache_group),
                                                 .positions = inputs.positions(),
-                                                .out = mixed,
+                                                .out = mixed_here,
                                                 .rows = rows,
-                                                .heads = a.heads,
+                                                .heads = heads_here(a),
                                                 .window = a.window,
                                                 .scale = a.scale});
+  const int64_t width = static_cast<int64_t>(a.heads) * a.v_head_dim;
+  comm_.all_gather(
+      queue,
+      {.part = mixed_here, .whole = mixed, .rows = rows, .width = width, .unit = a.heads / a.kv_heads * a.v_head_dim});
   RowChain rounding(rows);
-  linears_.set_input(rounding, mixed, rows, static_cast<int64_t>(a.heads) * a.v_head_dim, {&w.attn_output});
+  linears_.set_input(rounding, mixed, rows, width, {&w.attn_output});
   backend_.ops().row_chain(queue, rounding);
-  linears_.run(queue, {{w.attn_output, work_.delta.as<float>()}});
+  linears_.run(queue, {{w.attn_output, work_.part_of(work_.delta)}});
   leave_delta(queue, rows);
 }
 
@@ -171,10 +178,17 @@ void Decoder::run_feed_forward(Queue& queue, const StepInputs& inputs, int32_t i
   normalise(queue, residual, w.ffn_norm, {&w.gate, &w.up});
   linears_.run(queue, {{w.gate, gate}, {w.up, up}});
   RowChain activation(rows);
-  activation.then(SiluMulArgs{.gate = gate, .up = up, .y = gate, .rows = rows, .dim = width});
-  linears_.set_input(activation, gate, rows, width, {&w.down});
+  activation.then(SiluMulArgs{.gate = gate, .up = up, .y = gate, .rows = rows, .dim = comm_.place().columns(width)});
+  float* activated = gate;
+  if (comm_.place().ranks > 1) {
+    activated = work_.activated.as<float>();
+    backend_.ops().row_chain(queue, activation);
+    comm_.all_gather(queue, {.part = gate, .whole = activated, .rows = rows, .width = width});
+    activation = RowChain(rows);
+  }
+  linears_.set_input(activation, activated, rows, width, {&w.down});
   backend_.ops().row_chain(queue, activation);
-  linears_.run(queue, {{w.down, work_.delta.as<float>()}});
+  linears_.run(queue, {{w.down, work_.part_of(work_.delta)}});
   leave_delta(queue, rows);
 }
 

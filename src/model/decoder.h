@@ -15,7 +15,7 @@ class Decoder {
   Decoder(Backend& backend, const ArchSpec& spec, const StageWeights& weights, const KvSlabs& slabs,
           Workspace& workspace, Comm& comm);
 
-  /// workspace.x = embeddings of the step's tokens.
+  /// workspace.x = embeddings of the step's tokens. For rank 0.
   void embed(Queue& queue, const StepInputs& inputs) noexcept;
   /// Runs the stage's layers over workspace.x, writing the KV cache.
   void run_layers(Queue& queue, const StepInputs& inputs) noexcept;
@@ -27,6 +27,9 @@ class Decoder {
   void normalise(Queue& queue, RowChain& chain, const float* w, std::initializer_list<const Linear*> readers) noexcept;
   void write_cache(Queue& queue, const StepInputs& inputs, int32_t index) noexcept;
   void leave_delta(Queue& queue, int64_t rows) noexcept;
+  [[nodiscard]] int32_t heads_here(const AttentionSpec& attention) const noexcept {
+    return attention.heads / comm_.place().ranks;
+  }
 
   Backend& backend_;
   const ArchSpec& spec_;

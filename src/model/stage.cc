@@ -8,7 +8,8 @@ namespace {
 /// Rows whose logits are made at once: bounds the memory that a large vocabulary takes.
 constexpr int64_t kLogitRows = 64;
 
-std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageUnits& units, const StageConfig& config) {
+std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageWeights& weights, const StageConfig& config) {
+  const StageUnits& units = weights.units();
   std::vector<KvSlabs::Layer> layers;
   for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
     const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
@@ -19,7 +20,7 @@ std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageUnits& 
     layers.push_back({.number = i,
                       .group = layer.cache_group,
                       .layout = {.dtype = config.kv_dtype,
-                                 .kv_heads = layer.attention.kv_heads,
+                                 .kv_heads = layer.attention.kv_heads / weights.place().ranks,
                                  .head_dim = layer.attention.head_dim,
                                  .v_head_dim = layer.attention.v_head_dim},
                       .num_blocks = config.group_blocks[static_cast<size_t>(layer.cache_group)]});
@@ -47,15 +48,21 @@ Stage::Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const
       weights_(std::move(weights)),
       queue_(backend.make_queue()),
       tables_(plan_limits(spec, config)),
-      slabs_(backend, slab_layers(spec, weights_.units(), config)),
-      work_(backend, spec, weights_.units().num_layers() > 0, config.max_tokens),
+      slabs_(backend, slab_layers(spec, weights_, config)),
+      work_(backend, spec, weights_.units().num_layers() > 0, config.max_tokens, weights_.place()),
       inputs_(backend, static_cast<int32_t>(spec.cache_groups.size())),
       decoder_(backend, spec, weights_, slabs_, work_, comm),
-      output_linear_(backend, work_) {
-  if (weights_.units().output) {
-    logits_ = DeviceBuffer(backend, std::min<int64_t>(kLogitRows, config.max_tokens) * spec.vocab_size *
-                                        static_cast<int64_t>(sizeof(float)));
-  }
+      output_linear_(backend, work_),
+      comm_(comm) {
+  const auto [rank, ranks] = weights_.place();
+  HR_CHECK(rank == comm.place().rank && ranks == comm.place().ranks, "weights of another rank");
+  if (!weights_.units().output) return;
+  const auto logits_of = [&](int64_t columns) {
+    return DeviceBuffer(
+        backend, std::min<int64_t>(kLogitRows, config.max_tokens) * columns * static_cast<int64_t>(sizeof(float)));
+  };
+  if (rank == 0) logits_ = logits_of(spec.vocab_size);
+  if (ranks > 1) logits_here_ = logits_of(weights_.output().w.n);
 }
 
 PlanLimits Stage::plan_limits(const ArchSpec& spec, const StageConfig& config) {
@@ -78,8 +85,11 @@ void Stage::gather(const float* x, const int32_t* index, int64_t rows) noexcept 
 }
 
 void Stage::project(const float* x, int64_t rows, StepResult& result) {
+  const bool first = comm_.place().rank == 0;
+  const DeviceBuffer& here = logits_here_.data() == nullptr ? logits_ : logits_here_;
   result.width = spec_.vocab_size;
-  result.data.resize(static_cast<size_t>(rows * result.width));  // not cleared before: that would fill it with zeros
+  // Not cleared before: that would fill it with zeros.
+  result.data.resize(first ? static_cast<size_t>(rows * result.width) : 0);
   float* normed = work_.delta.as<float>();
   for (int64_t begin = 0; begin < rows; begin += kLogitRows) {
     const int64_t n = std::min(kLogitRows, rows - begin);
@@ -92,16 +102,24 @@ void Stage::project(const float* x, int64_t rows, StepResult& result) {
                            .eps = spec_.norm_eps});
     output_linear_.set_input(chain, normed, n, spec_.hidden, {&weights_.output()});
     backend_.ops().row_chain(*queue_, chain);
-    output_linear_.run(*queue_, {{weights_.output(), logits_.as<float>()}});
+    output_linear_.run(*queue_, {{weights_.output(), here.as<float>()}});
+    comm_.gather(*queue_, {.part = here.as<float>(),
+                           .whole = logits_.as<float>(),
+                           .rows = n,
+                           .width = result.width,
+                           .unit = kNeuronGroup});
+    if (!first) continue;
     backend_.download(*queue_, result.data.data() + begin * result.width, logits_.data(),
                       n * result.width * static_cast<int64_t>(sizeof(float)));
   }
 }
 
 Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> activations, StageOutput& out) {
+  if (const std::optional<Error> fault = comm_.fault()) return *fault;
   const StageUnits& units = weights_.units();
   const auto rows = output_alone() ? num_outputs(plan) : static_cast<int64_t>(plan.tokens.size());
-  if (!units.embedding && static_cast<int64_t>(activations.size()) != rows * spec_.hidden) {
+  const bool first = comm_.place().rank == 0;
+  if (first && !units.embedding && static_cast<int64_t>(activations.size()) != rows * spec_.hidden) {
     return Error(ErrorCode::kCorrupt, cat("step ", raw(plan.step_id), ": ", activations.size(),
                                           " activations, expected ", rows, " rows of ", spec_.hidden));
   }
@@ -116,11 +134,12 @@ Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> a
   }
 
   inputs_.upload(*queue_, plan, tables_);
-  if (units.embedding) {
+  if (first && units.embedding) {
     decoder_.embed(*queue_, inputs_);
-  } else {
+  } else if (first) {
     backend_.upload(*queue_, work_.x.data(), activations.data(), static_cast<int64_t>(activations.size_bytes()));
   }
+  comm_.broadcast(*queue_, work_.x.as<float>(), rows * spec_.hidden);
   decoder_.run_layers(*queue_, inputs_);
 
   const float* leaving = work_.x.as<float>();
@@ -132,12 +151,13 @@ Result<std::monostate> Stage::run(const StepPlan& plan, std::span<const float> a
   }
   if (units.output) {
     project(leaving, leaving_rows, out.result);
-  } else {
+  } else if (first) {
     out.activations.resize(static_cast<size_t>(leaving_rows * spec_.hidden));
     backend_.download(*queue_, out.activations.data(), leaving,
                       static_cast<int64_t>(out.activations.size() * sizeof(float)));
   }
   queue_->synchronize();
+  if (const std::optional<Error> fault = comm_.fault()) return *fault;
   return std::monostate{};
 }
 

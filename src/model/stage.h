@@ -26,13 +26,17 @@ struct StageOutput {
 
 /// A contiguous range of a model's units with weights and KV slabs: turns (plan, activations) into activations or
 /// logits, and knows nothing of requests, prefixes or text. Borrows backend, spec and comm. Threading: one thread.
+///
+/// With several ranks each has a Stage, all of which run the same plans: rank 0 alone reads activations and has an
+/// output.
 class Stage {
  public:
+  /// `weights` are those of the comm's place.
   Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const StageConfig& config, Comm& comm);
 
   /// Runs one step. `activations`: f32 [tokens, hidden] from the stage before; [outputs, hidden] where this stage has
   /// the output unit alone; not read by a stage with the embedding. On an error (a plan that makes no sense or lacks
-  /// its base) nothing has changed.
+  /// its base) nothing has changed, unless it is the comm's: then the stage is of no more use.
   [[nodiscard]] Result<std::monostate> run(const StepPlan& plan, std::span<const float> activations, StageOutput& out);
 
   /// Changes the blocks of a cache group between steps, to at most as many as it began with. Memory of blocks beyond
@@ -67,7 +71,9 @@ class Stage {
   StepInputs inputs_;
   Decoder decoder_;
   LinearRunner output_linear_;
+  Comm& comm_;
   DeviceBuffer logits_;
+  DeviceBuffer logits_here_;  // this rank's columns, where there are several ranks
 };
 
 }  // namespace headrace

@@ -23,13 +23,13 @@ class StageWeights::Loader {
         queue_(backend.make_queue()) {
     for (const TensorSpec& tensor : spec.tensors) {
       if (has_table && tensor.unit == UnitKind::kEmbedding) continue;
-      if (to.units_.holds(spec, tensor)) total_bytes_ += static_cast<int64_t>(source(tensor).bytes.size());
+      if (to.units_.holds(spec, tensor)) total_bytes_ += static_cast<int64_t>(share(tensor).bytes.size());
     }
   }
 
   /// The vector of that name, widened to f32.
   const float* vector(const std::string& name) {
-    const TensorView from = source(require(name));
+    const TensorView from = share(require(name));
     const BlockFormat* format = find_format(from.dtype);
     if (format == nullptr) unsupported(name, from.dtype);
     std::vector<float> values(static_cast<size_t>(num_elements(from.shape)));
@@ -44,16 +44,28 @@ class StageWeights::Loader {
   /// The matrix `base`.weight, packed by its recipe, with `base`.bias where `biased`.
   Linear linear(const std::string& base, bool biased) {
     const std::string name = base + ".weight";
-    const TensorView from = source(require(name));
+    const TensorView from = share(require(name));
     Linear out;
     out.recipe = recipe(name, from.dtype);
     out.w = pack(from, out.recipe->layout);
     if (biased) out.bias = vector(base + ".bias");
     return out;
   }
-  /// The output projection on the embedding's table.
+  /// The output projection on the embedding's table: its first rows on rank 0, which has the table, packed ones on
+  /// others.
   Linear tied_output(const std::string& name, const WeightView& table) {
-    return {.w = table, .bias = nullptr, .recipe = recipe(name, table.dtype)};
+    const TensorView whole = source(require(name));
+    const MatmulRecipe* how = recipe(name, whole.dtype);
+    const TensorSpec& tensor = require(name);
+    const RankPlace place = to_.place_;
+    const ShardRange rows = split_evenly(tensor.shape[0], tensor.shard_unit, place.rank, place.ranks);
+    Linear out{.w = table, .bias = nullptr, .recipe = how};
+    if (place.rank == 0) {
+      out.w.n = rows.size();  // groups of neurons lie one after the other
+    } else {
+      out.w = pack(part(whole, rows), how->layout);
+    }
+    return out;
   }
 
   /// The embedding's table: in the layout that the tied output projection wants, which may be another stage's; else as
@@ -61,6 +73,7 @@ class StageWeights::Loader {
   WeightView embedding(const std::string& name) {
     const TensorView from = source(require(name));
     if (find_format(from.dtype) == nullptr) unsupported(name, from.dtype);
+    // Whoever looks up embeddings has the whole table.
     return pack(from, spec_.tied_output ? recipe(name, from.dtype)->layout : WeightLayout::kRows);
   }
 
@@ -77,6 +90,17 @@ class StageWeights::Loader {
     return *tensor;
   }
   TensorView source(const TensorSpec& tensor) const { return find_spec_tensor(files_, tensor); }
+  /// This rank's rows of it.
+  TensorView share(const TensorSpec& tensor) const {
+    return part(source(tensor), shard_range(tensor, to_.place_.rank, to_.place_.ranks));
+  }
+  static TensorView part(TensorView tensor, ShardRange rows) {
+    const size_t row_bytes = tensor.bytes.size() / static_cast<size_t>(tensor.shape[0]);
+    tensor.bytes =
+        tensor.bytes.subspan(static_cast<size_t>(rows.begin) * row_bytes, static_cast<size_t>(rows.size()) * row_bytes);
+    tensor.shape[0] = rows.size();
+    return tensor;
+  }
 
   [[noreturn]] void unsupported(const std::string& name, DType dtype) const {
     throw LoadError(files_.path(), cat(name, ": type ", dtype_name(dtype), " holds no weights that can be multiplied"),
@@ -136,14 +160,14 @@ class StageWeights::Loader {
 
 StageWeights::StageWeights(Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec,
                            Numerics numerics, const StageUnits& units, const LoadProgress& progress,
-                           const WeightView* tied_table)
-    : units_(units) {
+                           const WeightView* tied_table, RankPlace place)
+    : units_(units), place_(place) {
   const bool has_table = units.output && spec.tied_output && tied_table != nullptr;
   Loader loader(*this, backend, pool, files, spec, numerics, progress, has_table);
   const std::string embedding_name = "token_embd.weight";
   if (has_table) {
     embedding_ = *tied_table;
-  } else if (units.embedding || (units.output && spec.tied_output)) {
+  } else if (place.rank == 0 && (units.embedding || (units.output && spec.tied_output))) {
     embedding_ = loader.embedding(embedding_name);
   }
   for (int32_t i = units.first_layer; i < units.end_layer; ++i) {

@@ -7,6 +7,7 @@
 #include "arch/registry.h"
 #include "backend/backend.h"
 #include "base/compute_pool.h"
+#include "model/comm.h"
 #include "model/stage_units.h"
 
 namespace headrace {
@@ -18,7 +19,8 @@ struct Linear {
   const MatmulRecipe* recipe = nullptr;
 };
 
-/// The weights of one layer in device memory; what the architecture does not have is null.
+/// The weights of one layer in device memory, as far as they are the rank's; what the architecture does not have is
+/// null.
 struct LayerWeights {
   const float* attn_norm = nullptr;
   Linear q, k, v, attn_output;
@@ -37,11 +39,14 @@ class StageWeights {
  public:
   /// Throws LoadError for a missing or misshapen tensor or a type without products, Error(kOutOfMemory).
   /// `tied_table`: embedding() of other weights of this model, which outlive these, for an output projection that is
-  /// tied to it; null: packed here.
+  /// tied to it; null: packed here. `place`: of which only its share is packed; check_ranks() has passed.
   StageWeights(Backend& backend, ComputePool& pool, const ModelFiles& files, const ArchSpec& spec, Numerics numerics,
-               const StageUnits& units, const LoadProgress& progress, const WeightView* tied_table = nullptr);
+               const StageUnits& units, const LoadProgress& progress, const WeightView* tied_table = nullptr,
+               RankPlace place = {});
 
   [[nodiscard]] const StageUnits& units() const noexcept { return units_; }
+  [[nodiscard]] RankPlace place() const noexcept { return place_; }
+  /// Of rank 0.
   [[nodiscard]] const WeightView& embedding() const noexcept { return embedding_; }
   /// By the layer's number in the model.
   [[nodiscard]] const LayerWeights& layer(int32_t i) const noexcept {
@@ -57,6 +62,7 @@ class StageWeights {
  private:
   class Loader;
   StageUnits units_;
+  RankPlace place_;
   WeightView embedding_;
   std::vector<LayerWeights> layers_;
   const float* output_norm_ = nullptr;

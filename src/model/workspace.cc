@@ -5,20 +5,20 @@
 namespace headrace {
 namespace {
 
-/// The largest sizes over the layers, in floats per token.
+/// The largest sizes over the layers, in floats per token; of mixed and ffn those of all ranks.
 struct Widths {
   int64_t q = 0, k = 0, v = 0, mixed = 0, ffn = 0;
   int64_t rounded = 0;  ///< the longest row that a product reads
 };
 
-Widths widest(const ArchSpec& spec, bool has_layers) {
+Widths widest(const ArchSpec& spec, bool has_layers, int32_t ranks) {
   Widths w{.rounded = spec.hidden};
   if (!has_layers) return w;
   for (const LayerSpec& layer : spec.layers) {
     const AttentionSpec& a = layer.attention;
-    w.q = std::max<int64_t>(w.q, static_cast<int64_t>(a.heads) * a.head_dim);
-    w.k = std::max<int64_t>(w.k, static_cast<int64_t>(a.kv_heads) * a.head_dim);
-    w.v = std::max<int64_t>(w.v, static_cast<int64_t>(a.kv_heads) * a.v_head_dim);
+    w.q = std::max<int64_t>(w.q, static_cast<int64_t>(a.heads) / ranks * a.head_dim);
+    w.k = std::max<int64_t>(w.k, static_cast<int64_t>(a.kv_heads) / ranks * a.head_dim);
+    w.v = std::max<int64_t>(w.v, static_cast<int64_t>(a.kv_heads) / ranks * a.v_head_dim);
     w.mixed = std::max<int64_t>(w.mixed, static_cast<int64_t>(a.heads) * a.v_head_dim);
     w.ffn = std::max<int64_t>(w.ffn, layer.feed_forward.hidden);
   }
@@ -35,7 +35,7 @@ int64_t largest_record(ActForm form, int64_t k) {
 }  // namespace
 
 int64_t workspace_token_bytes(const ArchSpec& spec, bool has_layers) noexcept {
-  const Widths w = widest(spec, has_layers);
+  const Widths w = widest(spec, has_layers, 1);
   int64_t floats = 3 * int64_t{spec.hidden} + w.q + w.k + w.v + w.mixed + 2 * w.ffn;
   if (has_layers) {
     for (const RopeSpec& rope : spec.ropes) floats += 2 * static_cast<int64_t>(rope.inv_freq.size());
@@ -45,8 +45,9 @@ int64_t workspace_token_bytes(const ArchSpec& spec, bool has_layers) noexcept {
   return bytes;
 }
 
-Workspace::Workspace(Backend& backend, const ArchSpec& spec, bool has_layers, int64_t tokens) : max_tokens(tokens) {
-  const Widths w = widest(spec, has_layers);
+Workspace::Workspace(Backend& backend, const ArchSpec& spec, bool has_layers, int64_t tokens, RankPlace place)
+    : max_tokens(tokens) {
+  const Widths w = widest(spec, has_layers, place.ranks);
   const auto floats = [&](int64_t width) {
     if (width == 0) return DeviceBuffer();
     return DeviceBuffer(backend, tokens * width * static_cast<int64_t>(sizeof(float)));
@@ -57,8 +58,12 @@ Workspace::Workspace(Backend& backend, const ArchSpec& spec, bool has_layers, in
   k = floats(w.k);
   v = floats(w.v);
   mixed = floats(w.mixed);
-  gate = floats(w.ffn);
-  up = floats(w.ffn);
+  gate = floats(place.columns(w.ffn));
+  up = floats(place.columns(w.ffn));
+  if (place.ranks > 1) {
+    activated = floats(w.ffn);
+    part = floats(std::max(w.mixed / place.ranks, place.columns(spec.hidden)));
+  }
   delta = floats(spec.hidden);
   if (has_layers) {
     for (const RopeSpec& rope : spec.ropes) cos_sin.push_back(floats(2 * static_cast<int64_t>(rope.inv_freq.size())));
