@@ -9,6 +9,7 @@ constexpr Command kCommands[] = {
     {"run", "answer a prompt, or chat", command_run},
     {"serve", "serve a model to many clients, by the OpenAI API", command_serve},
     {"worker", "hold part of a model for a server on another machine", command_worker},
+    {"rank", "hold part of each layer; run and serve with --tensor-parallel-size start it", command_rank},
     {"batch", "answer a file of requests in OpenAI's batch format", command_batch},
     {"inspect", "say what a model is and how it would run here", command_inspect},
     {"bench", "measure prompt and generation speed", command_bench},

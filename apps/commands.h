@@ -11,6 +11,7 @@ namespace headrace {
 int command_run(std::span<const std::string> arguments);
 int command_serve(std::span<const std::string> arguments);
 int command_worker(std::span<const std::string> arguments);
+int command_rank(std::span<const std::string> arguments);
 int command_batch(std::span<const std::string> arguments);
 int command_inspect(std::span<const std::string> arguments);
 int command_bench(std::span<const std::string> arguments);

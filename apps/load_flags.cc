@@ -72,6 +72,24 @@ std::vector<Option> serving_flags(LoadOptions& options) {
   };
 }
 
+std::vector<Option> rank_flags(LoadOptions& options) {
+  constexpr int kMostRanks = 64;
+  options.tensor_parallel_program = "/proc/self/exe";
+  return {
+      {.name = "tensor-parallel-size",
+       .target = &options.tensor_parallel_size,
+       .range = {.min = 1, .max = kMostRanks},
+       .value_name = "N",
+       .help = "processes on this machine over which each layer, its KV heads and its weights, is divided; they share "
+               "--threads"},
+      {.name = "tensor-parallel-transport",
+       .target = &options.tensor_parallel_transport,
+       .choices = {"shm", "tcp"},
+       .value_name = "NAME",
+       .help = "between them: shared memory, or TCP over the loopback interface"},
+  };
+}
+
 std::unique_ptr<ProgressLine> show_loading(const std::string& model, LoadOptions& options) {
   const std::filesystem::path path(model);
   const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();

@@ -24,6 +24,9 @@ inline constexpr std::string_view kModelHelp =
 /// Rows for the KV cache and for how many sequences are computed together.
 [[nodiscard]] std::vector<Option> serving_flags(LoadOptions& options);
 
+/// Rows for dividing each layer over processes of this machine, which run this program.
+[[nodiscard]] std::vector<Option> rank_flags(LoadOptions& options);
+
 /// A progress line for loading `model`, drawn by options.on_progress until it is destroyed.
 [[nodiscard]] std::unique_ptr<ProgressLine> show_loading(const std::string& model, LoadOptions& options);
 

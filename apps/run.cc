@@ -67,7 +67,8 @@ CommandLine run_command_line(RunSettings& s) {
        {"Sampling", sampling},
        {"Form of the answer", structured_flags(s.structured)},
        {"Loading", load_flags(s.load)},
-       {"Serving", serving_flags(s.load)}},
+       {"Serving", serving_flags(s.load)},
+       {"Several processes", rank_flags(s.load)}},
       "Sampling follows the model's generation_config.json (temperature, top_k, top_p, min_p, repetition_penalty; "
       "do_sample = false means greedy) wherever no flag is given, and is greedy where the model says nothing.\n"
       "Ctrl-C stops the answer. Exit code: 0, 1 for an error, 2 if some prompts of --parallel failed, 130 if the "

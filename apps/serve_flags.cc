@@ -182,7 +182,8 @@ CommandLine serve_command_line(ServeSettings& s) {
        {"Watching", watching_flags(s)},
        {"Several machines", s.cluster.rows()},
        {"Loading", load_flags(s.load)},
-       {"Serving", serving_flags(s.load)}},
+       {"Serving", serving_flags(s.load)},
+       {"Several processes", rank_flags(s.load)}},
       "Endpoints: /v1/chat/completions, /v1/completions, /v1/models, /v1/cluster, /tokenize, /detokenize, /metrics, "
       "/version, /livez, /readyz, /health, /ping.");
 }

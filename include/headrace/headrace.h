@@ -27,9 +27,12 @@ struct LoadOptions {
   int32_t max_num_seqs = 0;             ///< sequences computed at once; 0: 256
   int32_t max_num_batched_tokens = 0;   ///< tokens in one step; 0: found by measuring the machine
   int32_t max_queued_requests = 4096;   ///< that wait to begin; more are refused
-  int64_t max_queued_tokens = int64_t{1} << 24;  ///< of the prompts that wait to begin
-  std::string chat_template = {};                ///< text of a template to use in place of the model's
-  ClusterOptions cluster = {};                   ///< machines beside this one
+  int64_t max_queued_tokens = int64_t{1} << 24;   ///< of the prompts that wait to begin
+  std::string chat_template = {};                 ///< text of a template to use in place of the model's
+  ClusterOptions cluster = {};                    ///< machines beside this one
+  int32_t tensor_parallel_size = 1;               ///< processes on this machine over which each layer is divided
+  std::string tensor_parallel_transport = "shm";  ///< between them: "shm", shared memory, or "tcp"
+  std::string tensor_parallel_program = {};  ///< path of the program `headrace`, which all but the first of them run
   std::function<void(double)> on_progress = {};  ///< share of the weights that is packed, 0 to 1
   /// For tests: asked on the model's thread before each step, numbered from 1; true: the step fails, as if the machine
   /// had. It may take its time, which makes the step slow, and must not throw.

@@ -9,6 +9,7 @@
 #include "api/model_text.h"
 #include "api/request_reader.h"
 #include "cluster/cluster.h"
+#include "cluster/rank_executor.h"
 #include "engine/generator.h"
 #include "engine/tuning_file.h"
 #include "headrace/headrace.h"
@@ -83,6 +84,32 @@ EngineConfig serving_config(const LoadOptions& options) {
   return config;
 }
 
+/// Options that cannot go together. Throws Error.
+void check_ranks_wanted(const LoadOptions& options) {
+  const int32_t ranks = options.tensor_parallel_size;
+  if (ranks < 1) throw Error(ErrorCode::kInvalidArgument, cat("tensor_parallel_size: ", ranks, ", expected 1 or more"));
+  if (ranks > 1 && !options.cluster.workers.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                cat("a tensor-parallel size of ", ranks,
+                    " together with workers: layers are divided over processes of one machine only; leave one of the "
+                    "two out"));
+  }
+  if (ranks > 1 && options.tensor_parallel_program.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "tensor_parallel_program: expected the path of the program headrace");
+  }
+}
+
+StageAssembly assemble_ranks(const StageSite& site, const LoadOptions& options) {
+  check_ranks(site.spec, options.tensor_parallel_size);
+  const auto transport = cluster::parse_rank_transport(options.tensor_parallel_transport);
+  if (!transport) {
+    throw Error(ErrorCode::kInvalidArgument, cat("tensor_parallel_transport: '",
+                                                 printable(options.tensor_parallel_transport), "' is not shm or tcp"));
+  }
+  return cluster::assemble_ranks(
+      site, cluster::start_ranks(options.tensor_parallel_size, *transport, options.tensor_parallel_program));
+}
+
 }  // namespace
 
 class Model::Impl {
@@ -151,20 +178,31 @@ class Model::Impl {
   [[nodiscard]] const SamplingParams& default_params() const noexcept { return defaults_; }
   [[nodiscard]] ModelFigures figures() const;
   [[nodiscard]] ClusterFigures cluster_figures() const {
-    if (cluster_ == nullptr) return {};
-    ClusterFigures figures = cluster_->figures();
+    ClusterFigures figures;
+    if (ranks_ != nullptr) figures.up = !ranks_->has_lost_rank();
+    if (cluster_ == nullptr) return figures;
+    figures = cluster_->figures();
     figures.steps_in_flight_limit = generator_.figures().scheduler.in_flight_limit;
     return figures;
   }
 
  private:
-  /// With workers, an engine whose stages are spread over them.
+  /// With workers, an engine whose stages are spread over them; with ranks, one whose layers are divided over them.
   [[nodiscard]] EngineConfig engine_config_for(const LoadOptions& options) {
+    check_ranks_wanted(options);
     EngineConfig config = serving_config(options);
     if (!options.cluster.workers.empty()) {
       config.assemble = [this, &options](const StageSite& site) {
         return cluster::assemble_cluster(site, options.cluster,
                                          [this](const cluster::Cluster& made) { cluster_ = &made; });
+      };
+    }
+    if (options.tensor_parallel_size > 1) {
+      config.threads = std::max(1, config.threads / options.tensor_parallel_size);
+      config.assemble = [this, &options](const StageSite& site) {
+        StageAssembly made = assemble_ranks(site, options);
+        ranks_ = static_cast<const cluster::RankExecutor*>(made.executor.get());
+        return made;
       };
     }
     return config;
@@ -188,7 +226,8 @@ class Model::Impl {
   SamplingParams defaults_;
   std::string chat_template_;
   std::optional<ChatPrompt> chat_;
-  const cluster::Cluster* cluster_ = nullptr;  ///< the engine's executor, where there are workers
+  const cluster::Cluster* cluster_ = nullptr;     ///< the engine's executor, where there are workers
+  const cluster::RankExecutor* ranks_ = nullptr;  ///< the same, where there are ranks
   Engine engine_;
   int32_t vocab_size_;
   RequestReader reader_;

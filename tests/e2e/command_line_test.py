@@ -12,7 +12,8 @@ OPTIONS = {
            "presence-penalty frequency-penalty seed max-tokens min-tokens ignore-eos stop stop-token-ids "
            "include-stop-str-in-output allowed-token-ids json-schema json-object regex choice grammar structural-tag "
            "isa numerics kv-cache-dtype threads max-model-len "
-           "kv-cache-memory-bytes enable-prefix-caching max-num-seqs max-num-batched-tokens help",
+           "kv-cache-memory-bytes enable-prefix-caching max-num-seqs max-num-batched-tokens "
+           "tensor-parallel-size tensor-parallel-transport help",
     "serve": "host port grpc-port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file allowed-origins "
              "allow-terminate trust-request-chat-template max-queued-requests max-queued-tokens queue-timeout request-timeout "
              "drain-timeout max-body-bytes max-connections max-choices chat-template merge-system-messages "
@@ -20,7 +21,8 @@ OPTIONS = {
              "cluster-certfile cluster-keyfile cluster-cafile pipeline-layers output-stage placement wire-dtype "
              "steps-in-flight cluster-memory-bytes rejoin-timeout allow-other-builds isa numerics "
              "kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching max-num-seqs "
-             "max-num-batched-tokens help",
+             "max-num-batched-tokens tensor-parallel-size tensor-parallel-transport help",
+    "rank": "rank ranks help",
     "worker": "listen secret-file cluster-certfile cluster-keyfile cluster-cafile model memory-bytes disk-bytes isa "
               "threads help",
     "batch": "model isa numerics kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching "
