@@ -3,6 +3,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -92,8 +93,13 @@ def client_report(head, program, setup):
     report = json.loads(done.stdout)
     if report["completed"] != setup.requests:
         sys.exit(f"error: {setup.name}: {report['completed']} of {setup.requests} requests completed")
-    keys = ["output_throughput", "median_ttft_ms", "median_itl_ms", "p99_itl_ms", "duration", "total_output_tokens"]
+    keys = ["output_throughput", "median_ttft_ms", "median_itl_ms", "p99_itl_ms", "duration", "total_input_tokens",
+            "total_output_tokens"]
     return {key: report[key] for key in keys} | {"client_cpu_share": report["headrace"]["client_cpu_share"]}
+
+
+def shapes(program, model):
+    return json.loads(subprocess.run([program, "inspect", model, "--json"], capture_output=True, check=True).stdout)["shapes"]
 
 
 def measure(setup, program, model, environment):
@@ -116,4 +122,8 @@ def measure(setup, program, model, environment):
         if workers:
             result |= {"placement": after["placement"], "steps": after["steps"] - before["steps"],
                        "imbalance": after["imbalance"], "nodes": node_figures(before, after)}
+            # The last token of an answer goes through no layer.
+            tokens = result["total_input_tokens"] + result["total_output_tokens"] - setup.requests
+            result["bytes_per_token"] = result["nodes"][0]["link"]["sent_bytes"] / tokens
+            result["shapes"] = shapes(program, model)
         return result
