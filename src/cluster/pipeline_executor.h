@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -55,6 +56,7 @@ class PipelineExecutor final : public Executor {
   [[nodiscard]] bool can_take() const override;
   [[nodiscard]] bool wait(bool for_room) override;
   void wake() noexcept override;
+  void rehearse(bool on) noexcept override { rehearses_ = on; }
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override;
 
   /// The machine named in `error` is lost: all steps that are out fail, and none is taken any more.
@@ -92,6 +94,7 @@ class PipelineExecutor final : public Executor {
   [[nodiscard]] StepSlices place(const Step& step);
 
   const Config config_;
+  std::atomic<bool> rehearses_ = false;
   HeadStages stages_;
   std::vector<WorkerLink> workers_;
   std::unique_ptr<Link> activations_link_;

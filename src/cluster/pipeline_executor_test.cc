@@ -131,6 +131,29 @@ TEST(PipelineExecutor, GivesTheTokensOfOneProcess) {
   }
 }
 
+/// The start measures steps; what they would send is worth nothing.
+TEST(PipelineExecutor, StepsThatAreOnlyMeasuredSendNoRows) {
+  const ModelFiles files = open_model(std::string(HR_TEST_DATA) + "/models/llama");
+  Engine alone(files, config_of(1));
+  const auto want = answers(alone);
+  const int32_t layers = alone.spec().num_layers();
+  for (const bool output_on_head : {true, false}) {
+    std::vector<std::unique_ptr<TestWorker>> workers;
+    EngineConfig config = config_of(2);
+    config.serving->find_step_tokens = true;
+    config.assemble = [&](const StageSite& site) {
+      return assemble(site, {.layers = {0, 1, layers - 1}, .output_on_head = output_on_head}, workers);
+    };
+    Engine engine(files, config);
+    const auto sent = [&] { return dynamic_cast<PipelineExecutor&>(engine.executor()).figures().stages.front().links; };
+    const LinkFigures measured = sent();
+    EXPECT_GT(measured.frames_sent, 3);
+    EXPECT_EQ(measured.bytes_sent, measured.frames_sent * static_cast<int64_t>(kFrameHeaderBytes));
+    EXPECT_EQ(answers(engine), want) << output_on_head;
+    EXPECT_GT(sent().bytes_sent, measured.bytes_sent + engine.spec().hidden * static_cast<int64_t>(sizeof(float)));
+  }
+}
+
 TEST(PipelineExecutor, RowsFromAWorkerThatHasTheOutputEndThePipeline) {
   const ModelFiles files = open_model(std::string(HR_TEST_DATA) + "/models/llama");
   LinkPair plans = connected_pair();

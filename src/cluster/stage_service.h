@@ -50,7 +50,8 @@ class StageService {
   /// Activations of a plan; nullopt: there will be none.
   [[nodiscard]] std::optional<Incoming> activations_for(const StepPlan& plan);
   void run_step(const StepPlan& plan, const Incoming& activations, StageReport report);
-  void pass_on(const StepPlan& plan, StageReport done);
+  /// `rehearses`: rows do not matter, and only the head is sent any.
+  void pass_on(const StepPlan& plan, StageReport done, bool rehearses);
   void report(const StepPlan& plan, const StageReport& done, StepResult& result);
   void report_failure(const StepPlan& plan, const Error& error);
   void end(const Error& error);

@@ -19,6 +19,7 @@ class FailingExecutor final : public Executor {
   [[nodiscard]] bool can_take() const override { return inner_->can_take(); }
   [[nodiscard]] bool wait(bool for_room) override { return inner_->wait(for_room); }
   void wake() noexcept override { inner_->wake(); }
+  void rehearse(bool on) noexcept override { inner_->rehearse(on); }
   [[nodiscard]] int64_t losses() const override { return inner_->losses(); }
   [[nodiscard]] double seconds_lost() const override { return inner_->seconds_lost(); }
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override {

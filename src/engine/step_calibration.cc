@@ -66,12 +66,14 @@ std::vector<StageCost> calibrate_steps(CalibrationRun run) {
   run.scheduler.step_target_seconds = std::numeric_limits<double>::infinity();
   run.scheduler.steps_in_flight = 1;
   run.cache.prefix_caching = false;
+  run.executor.rehearse(true);
   Calibration calibration(run);
   // The first one twice: weights and buffers are touched for the first time.
   bool goes_on = calibration.read_prompt(std::min(kFirstPrompt, most));
   for (int32_t tokens = kFirstPrompt; goes_on && tokens <= most; tokens *= 2) {
     goes_on = calibration.read_prompt(tokens);
   }
+  run.executor.rehearse(false);
   if (calibration.failed()) return start;
   std::vector<StageCost> costs;
   for (size_t i = 0; i < start.size(); ++i) costs.push_back(calibration.costs().stage(i));

@@ -23,6 +23,9 @@ class Executor {
   }
   /// Ends a wait() of another thread, or the next one if there is none. From any thread.
   virtual void wake() noexcept {}
+  /// Until it is off again only the times of steps matter, not what they compute: numbers may be made up where that
+  /// saves sending them. While no step is outstanding.
+  virtual void rehearse(bool on) noexcept { static_cast<void>(on); }
   /// How often machines were lost, and with them what steps had computed: those of the epoch fail, and another one
   /// begins with machines that have come back.
   [[nodiscard]] virtual int64_t losses() const { return 0; }
