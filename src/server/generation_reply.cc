@@ -9,6 +9,7 @@ namespace headrace::server {
 namespace {
 
 constexpr double kDrainSeconds = 5;  // until another server has taken over
+constexpr double kNodeSeconds = 5;   // until a machine is back, perhaps
 
 /// Of two limits of time, of which 0 is none.
 double shorter(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
@@ -111,6 +112,9 @@ void GenerationReply::handle(size_t request, GenerationEvent event) noexcept {
   if (ended_) return;
   try {
     watch_.event(request, event);
+    if (event.error && event.error->code() == ErrorCode::kUnavailable) {
+      return fail(unavailable("node_lost", kNodeSeconds, event.error->message()), Outcome::kError);
+    }
     if (event.error) {
       return fail(*event.error, event.error->code() == ErrorCode::kTimeout ? Outcome::kTimeout : Outcome::kError);
     }

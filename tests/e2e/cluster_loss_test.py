@@ -78,8 +78,12 @@ class LossTest(unittest.TestCase):
     def test_A8_a_worker_that_does_not_come_back(self):
         with workers(2) as machines, spread_head(CHAT_MODEL, machines, "--rejoin-timeout", "2") as server:
             streams = [Stream(server, prompt=f"Number {i}", max_tokens=TOKENS) for i in range(8)]
+            pool = ThreadPoolExecutor(1)
+            self.addCleanup(pool.shutdown)
+            whole = pool.submit(server.post, "/v1/completions", MEMORY)
             for stream in streams:
                 stream.wait_for_events(3)
+            server.wait_for_metric("vllm:num_requests_running", 9, timeout=30 * SLACK)
             machines[1].kill()
             killed = time.monotonic()
             wait_for_status(server, "/readyz", 503)
@@ -87,7 +91,11 @@ class LossTest(unittest.TestCase):
                 last = stream.join().events[-1]
                 self.assertNotEqual(last, "[DONE]")
                 self.assertIn("a machine of the cluster has been gone", last["error"]["message"])
+                self.assertEqual((last["error"]["type"], last["error"]["code"]), ("server_error", "node_lost"))
                 self.assertLess(stream.ended_at - killed, 2 + 3 * SLACK)
+            reply = whole.result()
+            self.assertEqual((reply.status, reply.error()["code"]), (503, "node_lost"), reply.body)
+            self.assertGreaterEqual(int(reply.headers["retry-after"]), 1)
             self.assertIsNone(server.process.poll())
             self.assertEqual(server.get("/readyz").status, 503)
             self.assertEqual(server.get("/livez").status, 200)
