@@ -1,5 +1,6 @@
 #include "cluster/nodes_file.h"
 
+#include <array>
 #include <deque>
 #include <set>
 
@@ -8,6 +9,10 @@
 
 namespace headrace::cluster {
 namespace {
+
+/// What else the one file of a cluster holds, for those who run it (docs/cluster.md).
+constexpr std::array<std::string_view, 7> kOtherKeys = {
+    "model", "secret_file", "cluster_certfile", "cluster_keyfile", "cluster_cafile", "head", "workers"};
 
 /// An entry in the units of the file.
 struct Entry {
@@ -91,7 +96,13 @@ NodeCosts costs_of(const Entry& entry, const ModelUnits& model, const Fail& fail
 
 std::vector<DescribedNode> read_nodes_file(const std::string& path, const ModelUnits& model) {
   std::deque<Entry> entries;  // options point into them
-  read_options_list(path, "nodes", [&] { return entries.emplace_back().options(); });
+  std::vector<OptionsSection> sections;
+  for (const std::string_view key : kOtherKeys) sections.push_back({.key = key});
+  sections.push_back({.key = "nodes", .is_list = true, .add = [&] { return entries.emplace_back().options(); }});
+  read_options_file(path, {}, sections);
+  if (entries.empty()) {
+    throw LoadError(path, "expected \"nodes:\" with a list of machines (docs/plan.md)", ErrorCode::kInvalidArgument);
+  }
   std::vector<DescribedNode> nodes;
   std::set<std::string> names;
   for (const Entry& entry : entries) {

@@ -14,22 +14,24 @@ namespace {
 
 constexpr size_t kMaxBytes = 1 << 20;  // a person writes them
 
-const Option& find_option(const std::string& path, const std::string& where, const std::string& key,
-                          std::span<const Option> options) {
-  const auto found = std::ranges::find_if(options, [&](const Option& option) { return option_key(option) == key; });
-  if (found != options.end()) return *found;
+/// "nodes.yaml:3": where a thing is in its file, for messages.
+std::string place_of(const std::string& path, const YAML::Node& thing) { return cat(path, ":", thing.Mark().line + 1); }
+
+/// The keys that there are, and what is wrong with another one.
+LoadError unknown_key(const std::string& place, const std::string& where, const std::string& key,
+                      std::span<const Option> options, std::span<const OptionsSection> sections) {
   std::vector<std::string> keys;
   for (const Option& option : options) keys.push_back(option_key(option));
+  for (const OptionsSection& section : sections) keys.emplace_back(section.key);
   const std::vector<std::string_view> names(keys.begin(), keys.end());
   const std::string_view nearest = nearest_name(key, names);
-  throw LoadError(path,
-                  cat(where, "unknown key '", key, "'", nearest.empty() ? "" : "; did you mean ", nearest,
-                      nearest.empty() ? "" : "?"),
-                  ErrorCode::kInvalidArgument);
+  std::string remedy = nearest.empty() ? "; there are:" : cat("; did you mean ", nearest, "?");
+  for (size_t i = 0; nearest.empty() && i < keys.size(); ++i) remedy += cat(i == 0 ? " " : ", ", keys[i]);
+  return LoadError(place, cat(where, "unknown key '", printable(key), "'", remedy), ErrorCode::kInvalidArgument);
 }
 
 /// A value or a list of values as the command line has it.
-std::string text_of(const std::string& path, const std::string& key, const YAML::Node& value) {
+std::string text_of(const std::string& place, const std::string& key, const YAML::Node& value) {
   if (value.IsScalar()) return value.Scalar();
   std::string text;
   if (value.IsSequence()) {
@@ -39,9 +41,19 @@ std::string text_of(const std::string& path, const std::string& key, const YAML:
     }
   }
   if (text.empty()) {
-    throw LoadError(path, cat(key, ": expected a value or a list of values"), ErrorCode::kInvalidArgument);
+    throw LoadError(place, cat(key, ": expected a value or a list of values"), ErrorCode::kInvalidArgument);
   }
   return text;
+}
+
+/// Lists of texts take one text at a time, as on a command line.
+void set_from(const std::string& place, const std::string& key, const Option& option, const YAML::Node& value) {
+  const std::string shown_as = cat(place, ": ", key);
+  if (std::holds_alternative<std::vector<std::string>*>(option.target) && value.IsSequence()) {
+    for (const YAML::Node& element : value) set_option(option, text_of(place, key, element), shown_as);
+    return;
+  }
+  set_option(option, text_of(place, key, value), shown_as);
 }
 
 YAML::Node load_yaml(const std::string& path) {
@@ -53,36 +65,45 @@ YAML::Node load_yaml(const std::string& path) {
   }
 }
 
+void read_section(const std::string& path, const YAML::Node& value, const OptionsSection& section);
+
 /// `where`: of the file, for messages: "" or "nodes, entry 2: ".
 void read_options(const std::string& path, const std::string& where, const YAML::Node& lines,
-                  std::span<const Option> options) {
+                  std::span<const Option> options, std::span<const OptionsSection> sections) {
   if (!lines.IsMap()) throw LoadError(path, cat(where, "expected lines of the form \"key: value\""));
   std::set<std::string> seen;
   for (const auto& entry : lines) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-    const Option& option = find_option(path, where, key, options);
-    if (!seen.insert(key).second) throw LoadError(path, cat(where, key, ": given twice"), ErrorCode::kInvalidArgument);
-    set_option(option, text_of(path, where + key, entry.second), cat(path, ": ", where, key));
+    const std::string place = place_of(path, entry.first);
+    if (!seen.insert(key).second) throw LoadError(place, cat(where, key, ": given twice"), ErrorCode::kInvalidArgument);
+    if (const auto section = std::ranges::find(sections, key, &OptionsSection::key); section != sections.end()) {
+      read_section(path, entry.second, *section);
+      continue;
+    }
+    const auto option = std::ranges::find_if(options, [&](const Option& one) { return option_key(one) == key; });
+    if (option == options.end()) throw unknown_key(place, where, key, options, sections);
+    set_from(place, where + key, *option, entry.second);
   }
+}
+
+void read_section(const std::string& path, const YAML::Node& value, const OptionsSection& section) {
+  if (!section.add) return;
+  const std::string key(section.key);
+  if (!section.is_list) return read_options(path, cat(key, ": "), value, section.add(), {});
+  if (!value.IsSequence() || value.size() == 0) {
+    throw LoadError(place_of(path, value), cat(key, ": expected a list, each entry of the form \"- key: value\""),
+                    ErrorCode::kInvalidArgument);
+  }
+  size_t number = 0;
+  for (const YAML::Node& entry : value)
+    read_options(path, cat(key, ", entry ", ++number, ": "), entry, section.add(), {});
 }
 
 }  // namespace
 
-void read_options_file(const std::string& path, std::span<const Option> options) {
-  read_options(path, "", load_yaml(path), options);
-}
-
-void read_options_list(const std::string& path, std::string_view list,
-                       const std::function<std::vector<Option>()>& add) {
-  const YAML::Node root = load_yaml(path);
-  const std::string key(list);
-  if (!root.IsMap() || root.size() != 1 || !root[key] || !root[key].IsSequence() || root[key].size() == 0) {
-    throw LoadError(
-        path, cat("expected \"", key, ":\" with a list, each entry of the form \"- key: value\", and nothing else"),
-        ErrorCode::kInvalidArgument);
-  }
-  size_t number = 0;
-  for (const YAML::Node& entry : root[key]) read_options(path, cat(key, ", entry ", ++number, ": "), entry, add());
+void read_options_file(const std::string& path, std::span<const Option> options,
+                       std::span<const OptionsSection> sections) {
+  read_options(path, "", load_yaml(path), options, sections);
 }
 
 }  // namespace headrace

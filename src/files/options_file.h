@@ -10,14 +10,18 @@
 
 namespace headrace {
 
-/// Reads a YAML or JSON file of "key: value" lines into the options' targets, under the keys of option_key(); a list of
-/// values is written as one, [1, 2]. Options that the file does not name keep their values. Throws Error, one line with
-/// file, key and what is accepted, for a file that cannot be read, is no such list, or holds an unknown key, a key
-/// twice or a value that is not accepted.
-void read_options_file(const std::string& path, std::span<const Option> options);
+/// A group of "key: value" lines under a key of its own, or a list of such groups ("- name: a").
+struct OptionsSection {
+  std::string_view key;
+  bool is_list = false;
+  std::function<std::vector<Option>()> add = {};  ///< options of the group, or of one more group; none: left unread
+};
 
-/// The same for a file with a single key, `list`, whose value is a list of such groups of lines ("- name: a"). `add`
-/// gives the options of one more entry, and is called for each. Throws as above, and where the list is empty.
-void read_options_list(const std::string& path, std::string_view list, const std::function<std::vector<Option>()>& add);
+/// Reads a YAML or JSON file of "key: value" lines into the options' targets, under the keys of option_key(), and into
+/// those of `sections`; a list of values is written as one, [1, 2]. What the file does not name keeps its value. Throws
+/// Error, one line with file, line, key and what is accepted, for a file that cannot be read, is no such list, or holds
+/// an unknown key, a key twice, a value that is not accepted or an empty list of groups.
+void read_options_file(const std::string& path, std::span<const Option> options,
+                       std::span<const OptionsSection> sections = {});
 
 }  // namespace headrace

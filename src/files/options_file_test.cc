@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "files/test_folder.h"
 
 namespace headrace {
@@ -51,35 +53,51 @@ TEST_F(OptionsFile, ReadsJson) {
 }
 
 TEST_F(OptionsFile, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(error_in("stagse: 2\n"), EndsWith("options: unknown key 'stagse'; did you mean stages?"));
-  EXPECT_THAT(error_in("stages: 65\n"), EndsWith("options: stages: '65' is not an integer from 1 to 64"));
-  EXPECT_THAT(error_in("stages: 2\nstages: 3\n"), EndsWith("options: stages: given twice"));
-  EXPECT_THAT(error_in("stages: {a: 1}\n"), EndsWith("options: stages: expected a value or a list of values"));
+  EXPECT_THAT(error_in("stagse: 2\n"), EndsWith("options:1: unknown key 'stagse'; did you mean stages?"));
+  EXPECT_THAT(error_in("stages: 65\n"), EndsWith("options:1: stages: '65' is not an integer from 1 to 64"));
+  EXPECT_THAT(error_in("stages: 2\nstages: 3\n"), EndsWith("options:2: stages: given twice"));
+  EXPECT_THAT(error_in("stages: {a: 1}\n"), EndsWith("options:1: stages: expected a value or a list of values"));
   EXPECT_THAT(error_in("stages: 1\nstage_ms: [1\n"), HasSubstr("options: line "));
   EXPECT_THAT(error_in("- 1\n"), EndsWith("expected lines of the form \"key: value\""));
   EXPECT_THAT(error_in(""), EndsWith("expected lines of the form \"key: value\""));
 }
 
-TEST_F(OptionsFile, ReadsListsOfGroups) {
+TEST_F(OptionsFile, ReadsGroups) {
   std::vector<Settings> entries;
-  const auto read_list = [&](std::string_view text) {
+  Settings group;
+  std::vector<std::string> names;
+  const auto read_all = [&](std::string_view text) {
     entries.clear();
     entries.reserve(8);  // options point into them
-    read_options_list(folder_.write("list", text), "stages", [&] { return entries.emplace_back().options(); });
+    std::vector<Option> options = settings_.options();
+    options.push_back({.name = "names", .target = &names, .help = "names"});
+    const std::array sections = {
+        OptionsSection{.key = "more", .is_list = true, .add = [&] { return entries.emplace_back().options(); }},
+        OptionsSection{.key = "group", .add = [&] { return group.options(); }}, OptionsSection{.key = "for_others"}};
+    read_options_file(folder_.write("list", text), options, sections);
   };
-  read_list("stages:\n- stages: 3\n- {lengths: normal, stage_ms: [2, 4]}\n");
+  read_all(
+      "stages: 4\nnames: [a, b]\nmore:\n- stages: 3\n- {lengths: normal, stage_ms: [2, 4]}\ngroup:\n  stages: 5\n"
+      "for_others: {anything: 1}\n");
+  EXPECT_EQ(settings_.stages, 4);
+  EXPECT_THAT(names, ElementsAre("a", "b"));
   ASSERT_EQ(entries.size(), 2u);
   EXPECT_EQ(entries[0].stages, 3);
   EXPECT_EQ(entries[1].stages, 1);
   EXPECT_THAT(entries[1].stage_ms, ElementsAre(2, 4));
-  const auto error = [&](std::string_view text) { return error_of([&] { read_list(text); }); };
-  EXPECT_THAT(error("stages:\n- stages: 3\n- stagse: 3\n"),
-              HasSubstr("stages, entry 2: unknown key 'stagse'; did you mean stages?"));
-  EXPECT_THAT(error("stages:\n- stages: 99\n"), HasSubstr("stages, entry 1: stages"));
-  for (const char* text : {"stages: 3\n", "stages: []\n", "- stages: 3\n", "stages:\n- stages: 3\nmore: 1\n"}) {
-    EXPECT_THAT(error(text), HasSubstr("expected \"stages:\" with a list")) << text;
+  EXPECT_EQ(group.stages, 5);
+  const auto error = [&](std::string_view text) { return error_of([&] { read_all(text); }); };
+  EXPECT_THAT(error("more:\n- stages: 3\n- stagse: 3\n"),
+              EndsWith("list:3: more, entry 2: unknown key 'stagse'; did you mean stages?"));
+  EXPECT_THAT(error("more:\n- stages: 99\n"), HasSubstr("list:2: more, entry 1: stages: '99'"));
+  EXPECT_THAT(error("group:\n  stages: 1\n  x: 1\n"),
+              EndsWith("list:3: group: unknown key 'x'; there are: stages, stage_ms, lengths, prefixes"));
+  EXPECT_THAT(error("gruop:\n  stages: 1\n"), EndsWith("list:1: unknown key 'gruop'; did you mean group?"));
+  EXPECT_THAT(error("stages: 1\ngroup: 3\n"), HasSubstr("group: expected lines"));
+  for (const char* text : {"more: 3\n", "more: []\n", "more: {a: 1}\n"}) {
+    EXPECT_THAT(error(text), HasSubstr("list:1: more: expected a list")) << text;
   }
-  EXPECT_THAT(error("stages:\n- 3\n"), HasSubstr("stages, entry 1: expected lines"));
+  EXPECT_THAT(error("more:\n- 3\n"), HasSubstr("more, entry 1: expected lines"));
 }
 
 }  // namespace
