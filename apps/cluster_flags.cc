@@ -86,10 +86,25 @@ std::vector<Option> ClusterFlags::rows() {
   std::vector<Option> rows = {
       {.name = "workers",
        .target = &workers,
-       .value_name = "HOST:PORT,...",
+       .value_name = "WORKER,...",
        .default_text = "the model is all on this machine",
        .help = "machines that run 'headrace worker', in the order of the pipeline: the model is spread over them and "
-               "this one"},
+               "this one; HOST:PORT of one that is called, the name of one that joins"},
+      {.name = "join-listen",
+       .target = &options.join_listen,
+       .value_name = "HOST:PORT",
+       .default_text = "no worker joins",
+       .help = "address for machines that run 'headrace worker --join': where --workers names none of them, the model "
+               "is spread over the first of them, too, in the order of their names"},
+      {.name = "wait-for-workers",
+       .target = &options.wait_for_workers,
+       .range = {.min = 1, .max = 65536},
+       .help = "with --join-listen, where --workers names none that joins: how many the model is spread over"},
+      {.name = "join-timeout",
+       .target = &options.join_timeout_seconds,
+       .range = {.min = 1, .max = 1e9},
+       .value_name = "SECONDS",
+       .help = "how long the start waits for them"},
       pipeline_layers_flag(options),
       output_stage_flag(options),
       placement_flag(options),
@@ -123,8 +138,27 @@ std::vector<Option> ClusterFlags::rows() {
 ClusterOptions ClusterFlags::parsed() const {
   ClusterOptions parsed = options;
   parsed.workers = addresses_of(workers);
-  if (parsed.workers.empty() && !parsed.pipeline_layers.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "--pipeline-layers says how the model is cut over --workers; name these");
+  const auto twice = [&](const std::string& address) { return std::ranges::count(parsed.workers, address) > 1; };
+  if (const auto found = std::ranges::find_if(parsed.workers, twice); found != parsed.workers.end()) {
+    throw Error(ErrorCode::kInvalidArgument, cat("--workers: ", printable(*found), " is named twice; name it once"));
+  }
+  if (!parsed.is_used() && !parsed.pipeline_layers.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--pipeline-layers says how the model is cut over --workers or those that join (--join-listen)");
+  }
+  const auto joining = std::ranges::find_if(parsed.workers, ClusterOptions::joins);
+  if (joining != parsed.workers.end() && parsed.join_listen.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, cat("--workers: ", printable(*joining),
+                                                 " has no port, so it is one that joins; say by --join-listen "
+                                                 "HOST:PORT where, or give its port"));
+  }
+  if (joining != parsed.workers.end() && parsed.wait_for_workers != ClusterOptions().wait_for_workers) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--wait-for-workers beside names in --workers: those are waited for; leave it out");
+  }
+  if (parsed.join_listen.empty() && parsed.wait_for_workers != ClusterOptions().wait_for_workers) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--wait-for-workers counts those that join; say by --join-listen HOST:PORT where they may");
   }
   return parsed;
 }

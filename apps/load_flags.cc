@@ -24,6 +24,14 @@ Option threads_flag(int& threads) {
           .help = "compute threads; 0: choose"};
 }
 
+Option cpu_list_flag(std::string& list) {
+  return {.name = "cpu-list",
+          .target = &list,
+          .value_name = "LIST",
+          .default_text = "all that it may use",
+          .help = "CPUs to keep to, such as 0-3,8"};
+}
+
 std::vector<Option> load_flags(LoadOptions& options) {
   return {
       isa_flag(options.isa),

@@ -15,6 +15,7 @@ inline constexpr std::string_view kModelHelp =
 
 /// Rows that several commands have. They write into their argument, which must outlive them.
 [[nodiscard]] Option isa_flag(std::string& isa);
+[[nodiscard]] Option cpu_list_flag(std::string& list);
 [[nodiscard]] Option threads_flag(int& threads);
 
 /// Rows for instruction set, numerics, KV cache, threads and longest sequence. They write into `options`, which must

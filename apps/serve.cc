@@ -8,6 +8,7 @@
 #include <future>
 
 #include "apps/commands.h"
+#include "apps/cpu_list.h"
 #include "apps/end_signals.h"
 #include "apps/load_flags.h"
 #include "apps/serve_flags.h"
@@ -75,6 +76,15 @@ int command_serve(std::span<const std::string> arguments) {
     std::fputs(command.help().c_str(), stdout);
     return 0;
   }
+  if (!s.file.config.empty()) {
+    read_head_part(s);
+    (void)command.parse(arguments);  // flags count more than the file
+  }
+  if (s.model.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "MODEL is missing: name it, or a file by --config (headrace serve --help lists the flags)");
+  }
+  bind_to_cpus(s.cpu_list);
   if (!s.template_file.empty()) s.load.chat_template = read_text_file(s.template_file);
   s.serve.http.port = static_cast<uint16_t>(s.port);
   s.serve.max_queued_requests = s.load.max_queued_requests;
@@ -84,7 +94,7 @@ int command_serve(std::span<const std::string> arguments) {
   s.serve.version = HR_VERSION;
   s.serve.numerics = s.load.numerics;
   s.load.cluster = s.cluster.parsed();
-  if (!s.load.cluster.workers.empty()) setenv("HEADRACE_LOG", "info", 0);  // how machines are joined
+  if (s.load.cluster.is_used()) setenv("HEADRACE_LOG", "info", 0);  // how machines are joined
 
   const auto begin = std::chrono::steady_clock::now();
   const EndSignals signals;

@@ -169,21 +169,27 @@ std::vector<Option> watching_flags(ServeSettings& s) {
 
 }  // namespace
 
+std::vector<OptionGroup> serve_flags(ServeSettings& s) {
+  std::vector<Option> loading = load_flags(s.load);
+  loading.push_back(cpu_list_flag(s.cpu_list));
+  return {{"Address", address_flags(s)},
+          {"Access", access_flags(s)},
+          {"Limits", limit_flags(s)},
+          {"Chat", chat_flags(s)},
+          {"Watching", watching_flags(s)},
+          {"Several machines", s.cluster.rows()},
+          {"One file for all machines", config_rows(s.file, false)},
+          {"Loading", std::move(loading)},
+          {"Serving", serving_flags(s.load)},
+          {"Several processes", rank_flags(s.load)}};
+}
+
 CommandLine serve_command_line(ServeSettings& s) {
   return CommandLine(
       "headrace serve",
       "Serves a model to any number of clients, by the OpenAI API. SIGTERM and Ctrl-C end it once what "
       "runs is answered; a second one ends it at once.",
-      {{.name = "MODEL", .target = &s.model, .help = kModelHelp}},
-      {{"Address", address_flags(s)},
-       {"Access", access_flags(s)},
-       {"Limits", limit_flags(s)},
-       {"Chat", chat_flags(s)},
-       {"Watching", watching_flags(s)},
-       {"Several machines", s.cluster.rows()},
-       {"Loading", load_flags(s.load)},
-       {"Serving", serving_flags(s.load)},
-       {"Several processes", rank_flags(s.load)}},
+      {{.name = "MODEL", .target = &s.model, .required = false, .help = kModelHelp}}, serve_flags(s),
       "Endpoints: /v1/chat/completions, /v1/completions, /v1/models, /v1/cluster, /tokenize, /detokenize, /metrics, "
       "/version, /livez, /readyz, /health, /ping.");
 }

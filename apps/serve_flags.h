@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cluster_file.h"
 #include "apps/cluster_flags.h"
 #include "base/options_command_line.h"
 #include "headrace/headrace.h"
@@ -21,9 +22,14 @@ struct ServeSettings {
   std::string template_file;
   std::string trace;  ///< file for the timeline of steps; empty: none
   bool dry_run = false;
+  std::string cpu_list;
+  ConfigFlags file;
 };
 
 /// The flags of `headrace serve`, which write into `settings`.
+[[nodiscard]] std::vector<OptionGroup> serve_flags(ServeSettings& settings);
+
+/// The command with these flags, which write into `settings`.
 [[nodiscard]] CommandLine serve_command_line(ServeSettings& settings);
 
 }  // namespace headrace

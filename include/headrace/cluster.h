@@ -6,9 +6,14 @@
 
 namespace headrace {
 
-/// Machines over which a model is spread, beside this one. Without workers the model is all here.
+/// Machines over which a model is spread, beside this one. Without any the model is all here.
 struct ClusterOptions {
-  std::vector<std::string> workers = {};      ///< "host:port" of each, in the order of the pipeline
+  /// "host:port" of each, in the order of the pipeline; without ":port" the name of one that joins.
+  std::vector<std::string> workers = {};
+  std::string join_listen = {};  ///< "host:port" where workers call that join; empty: none do
+  /// Where `workers` names none that joins: after those, as many, in the order of their names.
+  int32_t wait_for_workers = 1;
+  double join_timeout_seconds = 300;          ///< how long the start waits for them
   std::string secret_file = {};               ///< a secret that head and workers share; empty: none, on both sides
   std::string certificate = {}, key = {};     ///< TLS, PEM files: this process's own
   std::string authority = {};                 ///< PEM file: who must have signed the workers' certificates
@@ -20,11 +25,15 @@ struct ClusterOptions {
   int32_t steps_in_flight = 0;                ///< 0: found
   double rejoin_timeout_seconds = 30;         ///< how long running requests wait for a lost worker to come back
   bool allow_other_builds = false;            ///< workers of another build are taken
+
+  [[nodiscard]] bool is_used() const noexcept { return !workers.empty() || !join_listen.empty(); }
+  /// Whether this one of `workers` is not called, but calls.
+  [[nodiscard]] static bool joins(const std::string& worker) noexcept { return worker.find(':') == worker.npos; }
 };
 
 /// One machine of a cluster. Times are sums since the pipeline began, in seconds.
 struct ClusterNode {
-  std::string name;  ///< "head", or a worker's address
+  std::string name;  ///< "head", or a worker's address or, if it has joined, name
   std::string isa;
   int32_t threads = 0;
   int32_t first_layer = 0, end_layer = 0, num_layers = 0;

@@ -191,7 +191,7 @@ class Model::Impl {
   [[nodiscard]] EngineConfig engine_config_for(const LoadOptions& options) {
     check_ranks_wanted(options);
     EngineConfig config = serving_config(options);
-    if (!options.cluster.workers.empty()) {
+    if (options.cluster.is_used()) {
       config.assemble = [this, &options](const StageSite& site) {
         return cluster::assemble_cluster(site, options.cluster,
                                          [this](const cluster::Cluster& made) { cluster_ = &made; });

@@ -1,5 +1,7 @@
 #include "cluster/cluster.h"
 
+#include <fmt/format.h>
+
 #include <future>
 #include <utility>
 
@@ -10,13 +12,15 @@
 #include "cluster/named_error.h"
 #include "cluster/node_probe.h"
 #include "cluster/placement_options.h"
-#include "cluster/stop_watch.h"
+#include "cluster/recipes.h"
 
 namespace headrace::cluster {
 namespace {
 
 /// Between two tries to join lost workers again.
 constexpr std::chrono::milliseconds kRejoinPause{500};
+/// How long a try to join again waits for workers that call.
+constexpr double kJoinLookSeconds = 1;
 
 /// Does `task(i)` for 0 <= i < n, each on a thread of its own; throws the first error of the lowest i.
 template <class Task>
@@ -29,6 +33,22 @@ void for_all(size_t n, const Task& task) {
 
 ComputeRules rules_of(const StageSite& site) {
   return {.numerics = site.config.numerics, .kv_dtype = site.kv_dtype, .max_step_tokens = site.config.max_step_tokens};
+}
+
+TlsFiles tls_files(const ClusterOptions& options) {
+  return {.certificate = options.certificate, .key = options.key, .authority = options.authority};
+}
+
+void tell(const std::string& line) { log_info("{}", line); }
+
+ModelShare share_of(const StageSite& site) {
+  PhaseReport report("head", kHashPhase, tell);
+  ModelShare share(site.files, site.spec, cache_folder(), [&](double part) {
+    report.progress(part);
+    if (site.progress) site.progress(part);
+  });
+  report.done();
+  return share;
 }
 
 std::string units_text(const StageUnits& units) {
@@ -45,15 +65,18 @@ Cluster::Cluster(const StageSite& site, const ClusterOptions& options)
     : options_(options),
       spec_(site.spec),
       rules_(rules_of(site)),
-      share_(site.files, site.spec, cache_folder(), site.progress),
+      isa_(site.config.isa),
       credentials_(credentials_of("head", options.secret_file)),
-      network_(
-          make_tcp_network({.certificate = options.certificate, .key = options.key, .authority = options.authority})) {
-  for (const std::string& address : options.workers) {
-    Node node;
-    node.address = address;
-    nodes_.push_back(std::move(node));
+      network_(make_tcp_network(tls_files(options))),
+      share_(share_of(site)) {
+  JoinDesk::Places places;
+  for (const std::string& worker : options.workers) {
+    Node& node = nodes_.emplace_back();
+    node.name = worker;
+    node.joins = options.joins(worker);
+    if (node.joins) places.names.push_back(worker);
   }
+  if (!options.join_listen.empty()) gather(std::move(places));
   connect();
   const Placement placement = find_placement(site);
   log_info("placement: {}", placement.reason);
@@ -61,7 +84,22 @@ Cluster::Cluster(const StageSite& site, const ClusterOptions& options)
   take_placement(site, placement);
   load(site);
   link_up();
+  has_begun_ = true;
   keeper_ = std::thread([this] { keep(); });
+}
+
+void Cluster::gather(JoinDesk::Places places) {
+  const bool are_known = !places.names.empty();
+  places.number = are_known ? places.names.size() : static_cast<size_t>(options_.wait_for_workers);
+  desk_ = std::make_unique<JoinDesk>(options_.join_listen, tls_files(options_), credentials_, std::move(places),
+                                     [this](const Caller& caller) { check_node(caller.name, caller.description); });
+  log_info("workers may join at port {}", desk_->port());
+  for (std::string& name : desk_->gather(options_.join_timeout_seconds)) {
+    if (are_known) continue;
+    Node& node = nodes_.emplace_back();
+    node.name = std::move(name);
+    node.joins = true;
+  }
 }
 
 Cluster::~Cluster() {
@@ -75,24 +113,87 @@ Cluster::~Cluster() {
   pipeline_.reset();
 }
 
+void Cluster::check_node(const std::string& name, const NodeDescription& description) const {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::kUnsupported, cat("worker ", name, ": ", why));
+  };
+  if (description.build != build_id() && !options_.allow_other_builds) {
+    refuse(cat("build ", printable(description.build), ", this is ", build_id(),
+               "; use one build on all machines, or --allow-other-builds"));
+  }
+  if (const auto obstacle = recipe_obstacle(description, rules_.numerics, isa_)) refuse(*obstacle);
+}
+
+void Cluster::wait_for_joined() {
+  std::vector<std::string> names;
+  for (Node& node : nodes_) {
+    if (!node.joins) continue;
+    node.remote.reset();
+    names.push_back(node.name);
+  }
+  if (names.empty()) return;
+  const std::vector<std::string> missing = desk_->missing(names, after(kJoinLookSeconds));
+  if (missing.empty()) return;
+  std::string text;
+  for (const std::string& name : missing) text += cat(text.empty() ? "worker " : ", worker ", name);
+  throw Error(ErrorCode::kUnavailable, cat(text, ": has not joined"));
+}
+
+void Cluster::refuse_doubles() const {
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (nodes_[i].remote->identity() != nodes_[j].remote->identity()) continue;
+      throw Error(ErrorCode::kInvalidArgument, cat("worker ", nodes_[j].name, " and worker ", nodes_[i].name,
+                                                   " are one and the same; name each machine once"));
+    }
+  }
+}
+
+template <class Task>
+auto Cluster::run_phase(const std::string& node, const StartPhase& phase, const Task& task) const {
+  // Machines are joined again in many tries, of which only the last one is of interest.
+  const bool shown = !has_begun_;
+  PhaseReport report(node, phase,
+                     [shown](const std::string& line) { shown ? log_info("{}", line) : log_debug("{}", line); });
+  try {
+    return task(report);
+  } catch (const Error& error) {
+    throw report.failure(error);
+  }
+}
+
 void Cluster::connect() {
+  wait_for_joined();
+  for_all(nodes_.size(), [this](size_t i) {
+    show_up(i, false);
+    nodes_[i].remote.reset();
+    run_phase(nodes_[i].text(), kConnectPhase, [&](PhaseReport& report) {
+      nodes_[i].remote = reach(nodes_[i]);
+      show_up(i, true);
+      report.done();
+    });
+  });
+  refuse_doubles();
   for_all(nodes_.size(), [this](size_t i) {
     Node& node = nodes_[i];
-    show_up(i, false);
-    node.remote.reset();
-    node.remote = std::make_unique<RemoteNode>(*network_, node.address, credentials_);
-    show_up(i, true);
-    const NodeDescription& description = node.remote->description();
+    const NodeDescription description =
+        run_phase(node.text(), kDescribePhase, [&](PhaseReport&) { return node.remote->describe(); });
     node.isa = description.isa;
     node.threads = description.threads;
     node.memory_bytes = description.memory_bytes;
-    if (description.build != build_id() && !options_.allow_other_builds) {
-      throw Error(ErrorCode::kUnsupported,
-                  cat("worker ", node.address, ": build ", printable(description.build), ", this is ", build_id(),
-                      "; use one build on all machines, or --allow-other-builds"));
-    }
-    node.remote->open(share_, rules_);
+    check_node(node.name, description);
+    run_phase(node.text(), kHashPhase, [&](PhaseReport& report) {
+      node.remote->open(share_, rules_, report);
+      report.done();
+    });
   });
+}
+
+std::unique_ptr<RemoteNode> Cluster::reach(const Node& node) {
+  if (!node.joins) return std::make_unique<RemoteNode>(*network_, node.name, credentials_);
+  std::optional<Caller> caller = desk_->take(node.name);
+  if (!caller) throw Error(ErrorCode::kUnavailable, "has gone again");
+  return std::make_unique<RemoteNode>(*desk_, std::move(*caller));
 }
 
 Placement Cluster::find_placement(const StageSite& site) {
@@ -101,18 +202,22 @@ Placement Cluster::find_placement(const StageSite& site) {
   offers[0].memory_bytes = memory_budget(options_.memory_bytes);
   for_all(offers.size(), [&](size_t i) {
     NodeOffer& offer = offers[i];
-    if (i == 0) {
-      offer.costs = probe_node({.files = site.files,
-                                .spec = site.spec,
-                                .backend = site.backend,
-                                .pool = site.pool,
-                                .comm = site.comm,
-                                .numerics = rules_.numerics,
-                                .kv_dtype = rules_.kv_dtype});
-    } else {
-      offer.name = nodes_[i - 1].address;
+    const std::string node = i == 0 ? "head" : nodes_[i - 1].text();
+    offer.costs = run_phase(node, kMeasurePhase, [&](PhaseReport& report) {
+      NodeCosts costs = i > 0 ? nodes_[i - 1].remote->probe()
+                              : probe_node({.files = site.files,
+                                            .spec = site.spec,
+                                            .backend = site.backend,
+                                            .pool = site.pool,
+                                            .comm = site.comm,
+                                            .numerics = rules_.numerics,
+                                            .kv_dtype = rules_.kv_dtype});
+      report.done();
+      return costs;
+    });
+    if (i > 0) {
+      offer.name = nodes_[i - 1].name;
       offer.memory_bytes = nodes_[i - 1].memory_bytes;
-      offer.costs = nodes_[i - 1].remote->probe();
     }
   });
   measure_links(offers);
@@ -136,9 +241,19 @@ void Cluster::measure_links(std::vector<NodeOffer>& offers) {
     if (i > 0) keys[i] = nodes_[i].remote->measure_key();
   });
   for_all(nodes_.size(), [&](size_t i) {
-    const bool is_last = i + 1 == nodes_.size();
-    if (i == 0) offers[0].link = nodes_[0].remote->measure_from_head();
-    if (!is_last) offers[i + 1].link = nodes_[i].remote->measure_to(nodes_[i + 1].address, keys[i + 1]);
+    const Node& node = nodes_[i];
+    run_phase(cat("head to ", node.place_text()), kReachPhase, [&](PhaseReport&) {
+      if (i == 0) {
+        offers[0].link = node.remote->measure_from_head();
+      } else {
+        node.remote->reach_from_head();
+      }
+    });
+    if (i + 1 == nodes_.size()) return;
+    const Node& next = nodes_[i + 1];
+    run_phase(cat(node.place_text(), " to ", next.place_text()), kReachPhase, [&](PhaseReport&) {
+      offers[i + 1].link = node.remote->measure_to(next.remote->data_address(), keys[i + 1]);
+    });
   });
   // The last one's goes back to the head, over a connection that the head has made.
   offers.back().link = nodes_.size() > 1 ? nodes_.back().remote->measure_from_head() : offers.front().link;
@@ -154,7 +269,7 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const NodeShare& share = placement.nodes[i + 1];
     if (!share.is_used()) {
-      log_warn("worker {} is not used: the pipeline would not be faster with it", nodes_[i].address);
+      log_warn("worker {} is not used: the pipeline would not be faster with it", nodes_[i].name);
       continue;
     }
     nodes_[i].units = share.units;
@@ -194,16 +309,25 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
 }
 
 void Cluster::load(const StageSite& site) {
-  for_all(nodes_.size() + 1, [&](size_t i) { i == nodes_.size() ? build_head_stages(site) : load_worker(nodes_[i]); });
+  for_all(nodes_.size() + 1, [&](size_t i) {
+    if (i < nodes_.size()) return load_worker(nodes_[i]);
+    run_phase("head", kPackPhase, [&](PhaseReport& report) {
+      build_head_stages(site);
+      report.done(fmt::format("{:.1f} MB packed", static_cast<double>(head_.weight_bytes) * 1e-6));
+    });
+  });
 }
 
 void Cluster::load_worker(Node& node) {
-  const StopWatch watch;
-  const int64_t sent = node.remote->send_parts(share_, node.units);
-  const double sending = watch.seconds();
-  node.weight_bytes = node.remote->load(node.units);
-  log_info("worker {}: {}; {} MB sent in {:.1f} s, {} MB packed in {:.1f} s", node.address, units_text(node.units),
-           sent >> 20, sending, node.weight_bytes >> 20, watch.seconds() - sending);
+  run_phase(node.text(), kSendPhase, [&](PhaseReport& report) {
+    const int64_t sent = node.remote->send_parts(share_, node.units, report);
+    report.done(fmt::format("{:.1f} MB sent, 100 %", static_cast<double>(sent) * 1e-6));
+  });
+  run_phase(node.text(), kPackPhase, [&](PhaseReport& report) {
+    node.weight_bytes = node.remote->load(node.units, report);
+    report.done(
+        fmt::format("{}, {:.1f} MB packed", units_text(node.units), static_cast<double>(node.weight_bytes) * 1e-6));
+  });
 }
 
 void Cluster::build_head_stages(const StageSite& site) {
@@ -240,22 +364,31 @@ void Cluster::link_up() {
   for_all(nodes_.size(), [&](size_t i) {
     StageRules rules = stage_rules_;
     rules.gather_outputs = nodes_[i].gathers;
-    keys[i] = nodes_[i].remote->prepare(rules, options_.wire_dtype, nodes_[i].kv_bytes);
+    keys[i] = run_phase(nodes_[i].text(), kReadyPhase, [&](PhaseReport&) {
+      return nodes_[i].remote->prepare(rules, options_.wire_dtype, nodes_[i].kv_bytes);
+    });
   });
-  for_all(nodes_.size(), [&](size_t i) {
-    if (i + 1 < nodes_.size()) nodes_[i].remote->join(nodes_[i + 1].address, keys[i + 1].activations);
+  for_all(nodes_.size() - 1, [&](size_t i) {
+    const Node& next = nodes_[i + 1];
+    run_phase(cat(nodes_[i].place_text(), " to ", next.place_text()), kReachPhase,
+              [&](PhaseReport&) { nodes_[i].remote->join(next.remote->data_address(), keys[i + 1].activations); });
   });
   std::vector<WorkerLink> workers;
   std::vector<std::shared_ptr<Heartbeat>> heartbeats;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     workers.push_back(
-        {.name = cat("worker ", nodes_[i].address), .plans = nodes_[i].remote->open_link("plans", keys[i].plans)});
+        {.name = cat("worker ", nodes_[i].name), .plans = nodes_[i].remote->open_link("plans", keys[i].plans)});
     heartbeats.push_back(std::make_shared<Heartbeat>(nodes_[i].remote->open_link("heartbeat", keys[i].heartbeat),
                                                      HeartbeatLimits{},
                                                      [this, i](const Error& error) { lost(i, error); }));
   }
   std::unique_ptr<Link> activations = nodes_.front().remote->open_link("activations", keys.front().activations);
-  for_all(nodes_.size(), [&](size_t i) { nodes_[i].remote->begin(); });
+  for_all(nodes_.size(), [&](size_t i) {
+    run_phase(nodes_[i].text(), kReadyPhase, [&](PhaseReport& report) {
+      nodes_[i].remote->begin();
+      report.done();
+    });
+  });
   auto pipeline = std::make_shared<PipelineExecutor>(
       PipelineExecutor::Config{
           .hidden = spec_.hidden, .wire = *find_wire_dtype(options_.wire_dtype), .timeline = step_timeline()},
@@ -284,7 +417,7 @@ void Cluster::end_heartbeats() {
 std::vector<ClusterNode> Cluster::describe_nodes() const {
   std::vector<ClusterNode> all = {head_};
   for (const Node& node : nodes_) {
-    all.push_back({.name = node.address,
+    all.push_back({.name = node.name,
                    .isa = node.isa,
                    .threads = node.threads,
                    .first_layer = node.units.first_layer,
@@ -338,6 +471,10 @@ void Cluster::wake() noexcept {
   if (const auto current = pipeline()) current->wake();
 }
 
+void Cluster::rehearse(bool on) noexcept {
+  if (const auto current = pipeline()) current->rehearse(on);
+}
+
 Result<std::monostate> Cluster::receive(StepResult& result) {
   std::shared_ptr<PipelineExecutor> current;
   {
@@ -369,7 +506,7 @@ double Cluster::seconds_lost() const {
 }
 
 void Cluster::lost(size_t worker, const Error& error) {
-  const Error named = named_error(cat("worker ", nodes_[worker].address), error);
+  const Error named = named_error(cat("worker ", nodes_[worker].name), error);
   show_up(worker, false);
   std::shared_ptr<PipelineExecutor> current;
   {

@@ -37,6 +37,7 @@ class Cluster final : public Executor {
   [[nodiscard]] bool can_take() const override;
   [[nodiscard]] bool wait(bool for_room) override;
   void wake() noexcept override;
+  void rehearse(bool on) noexcept override;
   [[nodiscard]] Result<std::monostate> receive(StepResult& result) override;
   [[nodiscard]] int64_t losses() const override;
   [[nodiscard]] double seconds_lost() const override;
@@ -45,16 +46,35 @@ class Cluster final : public Executor {
 
  private:
   struct Node {
-    std::string address;
+    std::string name;    ///< its address or, if it joins, its name
+    bool joins = false;  ///< calls, and is not called
     StageUnits units;
     bool gathers = false;  ///< sends only the rows that are sampled: the next one computes the output alone
     std::string isa;
     int32_t threads = 0;
     int64_t memory_bytes = 0, weight_bytes = 0, kv_bytes = 0;
     std::unique_ptr<RemoteNode> remote;
+
+    [[nodiscard]] std::string text() const { return cat("worker ", name); }
+    /// With the address where others reach it.
+    [[nodiscard]] std::string place_text() const {
+      return joins ? cat(text(), " (", remote->data_address(), ')') : text();
+    }
   };
 
+  /// `task(report)`, a phase of the start of `node`, whose errors then name both.
+  template <class Task>
+  auto run_phase(const std::string& node, const StartPhase& phase, const Task& task) const;
+  /// Waits for workers to join.
+  void gather(JoinDesk::Places places);
   void connect();
+  [[nodiscard]] std::unique_ptr<RemoteNode> reach(const Node& node);
+  /// Those that join must be there again.
+  void wait_for_joined();
+  /// Throws Error where two names stand for one process.
+  void refuse_doubles() const;
+  /// Throws Error for a machine that cannot be of this cluster.
+  void check_node(const std::string& name, const NodeDescription& description) const;
   [[nodiscard]] Placement find_placement(const StageSite& site);
   /// Of the ways that activations take; tries every pair of machines that must talk.
   void measure_links(std::vector<NodeOffer>& offers);
@@ -77,9 +97,11 @@ class Cluster final : public Executor {
   const ClusterOptions options_;
   const ArchSpec& spec_;
   const ComputeRules rules_;
-  const ModelShare share_;
+  const Isa isa_;
   const Credentials credentials_;
   std::unique_ptr<Network> network_;
+  const ModelShare share_;
+  std::unique_ptr<JoinDesk> desk_;  ///< where there are workers that join
   StageAssembly assembly_;
   StageRules stage_rules_;
   StageUnits first_units_;
@@ -88,6 +110,7 @@ class Cluster final : public Executor {
   ClusterNode head_;          ///< what does not change
   std::vector<Node> nodes_;   ///< of whoever forms the pipeline: the constructor, then the keeper
   HeadStages head_stages_;    ///< while no pipeline has them
+  bool has_begun_ = false;    ///< from then on machines only join again
   std::string last_failure_;  ///< to join again; told once
 
   mutable std::mutex mutex_;

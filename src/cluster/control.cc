@@ -16,7 +16,8 @@ constexpr double kProgressSeconds = 0.5;
 
 }  // namespace
 
-nlohmann::json ControlClient::ask(const char* what, nlohmann::json fields, double seconds) {
+nlohmann::json ControlClient::ask(const char* what, nlohmann::json fields, double seconds,
+                                  const TaskProgress& progress) {
   const std::string where = cat("worker ", name_, ": ", what);
   fields["ask"] = what;
   const uint64_t id = ++questions_;
@@ -26,6 +27,7 @@ nlohmann::json ControlClient::ask(const char* what, nlohmann::json fields, doubl
     nlohmann::json answer = value_or_throw(receive_message(*link_, answered, payload_, after(seconds)), where);
     if (answered != id) throw Error(ErrorCode::kCorrupt, cat(where, ": an answer to another question"));
     if (!answer.contains("progress")) return answer;
+    if (progress) progress(read_number(answer, "progress", 0, 1));
   }
 }
 

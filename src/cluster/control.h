@@ -18,9 +18,9 @@ class ControlClient {
   ControlClient(std::unique_ptr<Link> link, std::string name) : link_(std::move(link)), name_(std::move(name)) {}
 
   /// The answer to {"ask": what, ...fields}. A worker that tells how far it is may take `seconds` more after each time
-  /// that it does. Throws what the worker refuses with, kTimeout or kUnavailable, each naming worker and question; the
-  /// link is of no more use after the last two.
-  nlohmann::json ask(const char* what, nlohmann::json fields, double seconds);
+  /// that it does, of which `progress` is told. Throws what the worker refuses with, kTimeout or kUnavailable, each
+  /// naming worker and question; the link is of no more use after the last two.
+  nlohmann::json ask(const char* what, nlohmann::json fields, double seconds, const TaskProgress& progress = {});
 
  private:
   std::unique_ptr<Link> link_;

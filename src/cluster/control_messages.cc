@@ -21,14 +21,21 @@ DType read_kv_dtype(const nlohmann::json& json) {
 }  // namespace
 
 nlohmann::json to_json(const NodeDescription& d) {
-  return {{"build", d.build}, {"isa", d.isa}, {"threads", d.threads}, {"memory_bytes", d.memory_bytes}};
+  return {{"build", d.build},     {"isa", d.isa},
+          {"threads", d.threads}, {"memory_bytes", d.memory_bytes},
+          {"recipes", d.recipes}, {"data_address", d.data_address}};
 }
 
 NodeDescription read_description(const nlohmann::json& json) {
-  return {.build = read_text(json, "build", 256),
-          .isa = read_text(json, "isa", 16),
-          .threads = static_cast<int32_t>(read_integer(json, "threads", 1, 1 << 16)),
-          .memory_bytes = read_integer(json, "memory_bytes", 0, int64_t{1} << 60)};
+  NodeDescription description{.build = read_text(json, "build", 256),
+                              .isa = read_text(json, "isa", 16),
+                              .threads = static_cast<int32_t>(read_integer(json, "threads", 1, 1 << 16)),
+                              .memory_bytes = read_integer(json, "memory_bytes", 0, int64_t{1} << 60),
+                              .data_address = read_text(json, "data_address", 512),
+                              .recipes = {}};
+  const nlohmann::json& recipes = read_array(json, "recipes", kAllNumerics.size(), kAllNumerics.size());
+  for (size_t i = 0; i < recipes.size(); ++i) description.recipes[i] = as_text(recipes[i], "recipes", 1024);
+  return description;
 }
 
 nlohmann::json to_json(const NodeCosts& costs) {

@@ -1,20 +1,24 @@
 #pragma once
 
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cluster/node_costs.h"
 #include "cluster/node_machine.h"
 #include "model/stage_units.h"
+#include "ops/recipe.h"
 
 namespace headrace::cluster {
 
 /// What a worker says of itself.
 struct NodeDescription {
-  std::string build;
-  std::string isa;
+  std::string build = {};
+  std::string isa = {};
   int32_t threads = 0;
-  int64_t memory_bytes = 0;  ///< that weights, workspace and cache may take
+  int64_t memory_bytes = 0;       ///< that weights, workspace and cache may take
+  std::string data_address = {};  ///< where other workers reach it; empty: where the head does
+  std::array<std::string, kAllNumerics.size()> recipes = {};  ///< recipes_text of each Numerics
 };
 
 // Values of control messages as JSON. The readers throw Error(kCorrupt), naming the field, for what a sane peer would

@@ -11,7 +11,7 @@
 namespace headrace::cluster {
 
 /// Version of all that machines say to each other; another one is refused at the handshake.
-inline constexpr uint16_t kProtocolVersion = 2;
+inline constexpr uint16_t kProtocolVersion = 3;
 
 /// What a frame holds.
 enum class FrameKind : uint8_t {

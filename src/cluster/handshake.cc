@@ -24,7 +24,8 @@ constexpr size_t kMaxWordBytes = 256;
 
 /// All that both sides know once they have exchanged hellos.
 struct Transcript {
-  std::string opener_role, accepter_role, purpose, proof_kind, key_id, opener_nonce, accepter_nonce;
+  std::string opener_role, accepter_role, purpose, opener_identity, accepter_identity, proof_kind, key_id, opener_nonce,
+      accepter_nonce;
 };
 
 /// The proof of `secret` that the side `direction` gives: lengths keep fields apart.
@@ -32,8 +33,9 @@ std::string proof_of(const std::string& secret, std::string_view direction, cons
   std::string text = cat("headrace cluster ", kProtocolVersion, '\n');
   for (const std::string_view field :
        {direction, std::string_view(all.opener_role), std::string_view(all.accepter_role),
-        std::string_view(all.purpose), std::string_view(all.proof_kind), std::string_view(all.key_id),
-        std::string_view(all.opener_nonce), std::string_view(all.accepter_nonce)}) {
+        std::string_view(all.purpose), std::string_view(all.opener_identity), std::string_view(all.accepter_identity),
+        std::string_view(all.proof_kind), std::string_view(all.key_id), std::string_view(all.opener_nonce),
+        std::string_view(all.accepter_nonce)}) {
     text += cat(field.size(), ':', field, '\n');
   }
   std::array<unsigned char, 32> digest{};
@@ -83,11 +85,13 @@ PeerHello open(Link& link, const std::optional<std::string>& secret, Transcript 
   all.opener_nonce = random_hex(kNonceBytes);
   exchange.send({{"role", all.opener_role},
                  {"purpose", all.purpose},
+                 {"identity", all.opener_identity},
                  {"nonce", all.opener_nonce},
                  {"proof", all.proof_kind},
                  {"key", all.key_id}});
   const Json hello = exchange.receive();
   all.accepter_role = read_text(hello, "role", kMaxWordBytes);
+  all.accepter_identity = read_text(hello, "identity", kMaxWordBytes);
   all.accepter_nonce = read_text(hello, "nonce", 2 * kNonceBytes);
   if (secret) {
     exchange.send({{"proof", proof_of(*secret, kOpens, all)}});
@@ -98,7 +102,7 @@ PeerHello open(Link& link, const std::optional<std::string>& secret, Transcript 
     exchange.send(Json::object());
     (void)exchange.receive();
   }
-  return {.role = all.accepter_role, .purpose = all.purpose};
+  return {.role = all.accepter_role, .purpose = all.purpose, .identity = all.accepter_identity};
 }
 
 Result<PeerHello> open_with(Link& link, const std::optional<std::string>& secret, Transcript all, Deadline deadline) {
@@ -134,13 +138,15 @@ PeerHello answer(Link& link, const Credentials& mine, DataKeys* keys, Deadline d
   Transcript all{.opener_role = read_text(hello, "role", kMaxWordBytes),
                  .accepter_role = mine.role,
                  .purpose = read_text(hello, "purpose", kMaxWordBytes),
+                 .opener_identity = read_text(hello, "identity", kMaxWordBytes),
+                 .accepter_identity = mine.identity,
                  .proof_kind = read_text(hello, "proof", 8),
                  .key_id = read_text(hello, "key", 64),
                  .opener_nonce = read_text(hello, "nonce", 2 * kNonceBytes),
                  .accepter_nonce = random_hex(kNonceBytes)};
   const Result<std::optional<std::string>> wanted = wanted_secret(link, mine, keys, all);
   if (!wanted) throw Error(wanted.error());
-  exchange.send({{"role", all.accepter_role}, {"nonce", all.accepter_nonce}});
+  exchange.send({{"role", all.accepter_role}, {"identity", all.accepter_identity}, {"nonce", all.accepter_nonce}});
   const Json proof = exchange.receive();
   if (const std::optional<std::string>& secret = wanted.value()) {
     if (!same_proof(read_text(proof, "proof", 64), proof_of(*secret, kOpens, all)))
@@ -149,7 +155,7 @@ PeerHello answer(Link& link, const Credentials& mine, DataKeys* keys, Deadline d
   } else {
     exchange.send(Json::object());
   }
-  return {.role = all.opener_role, .purpose = all.purpose};
+  return {.role = all.opener_role, .purpose = all.purpose, .identity = all.opener_identity};
 }
 
 }  // namespace
@@ -159,6 +165,8 @@ Result<PeerHello> open_handshake(Link& link, const Credentials& mine, const std:
                    {.opener_role = mine.role,
                     .accepter_role = {},
                     .purpose = purpose,
+                    .opener_identity = mine.identity,
+                    .accepter_identity = {},
                     .proof_kind = proof_kind(mine),
                     .key_id = {},
                     .opener_nonce = {},
@@ -189,6 +197,8 @@ Result<std::unique_ptr<Link>> open_data_link(Network& network, const std::string
                                            {.opener_role = "data",
                                             .accepter_role = {},
                                             .purpose = purpose,
+                                            .opener_identity = {},
+                                            .accepter_identity = {},
                                             .proof_kind = "key",
                                             .key_id = data_key_id(key),
                                             .opener_nonce = {},

@@ -20,17 +20,19 @@ inline constexpr std::string_view kHandshakeRefusal =
 struct Credentials {
   std::string role;  ///< "head", "worker"
   std::optional<std::string> secret = {};
+  std::string identity = {};  ///< of this process: tells whether two addresses are one and the same
 };
 
 /// What a peer said of itself and has proven.
 struct PeerHello {
   std::string role;
-  std::string purpose;  ///< what the link is for: "control", "heartbeat", "activations 1>2"
+  std::string purpose;   ///< what the link is for: "control", "heartbeat", "activations 1>2"
+  std::string identity;  ///< of the process; empty on data connections
 };
 
 // The first frames of every link, before anything else is believed:
-//   connects -> accepts   {"role", "purpose", "nonce", "proof": "secret" | "key" | "none", "key": its id}
-//   accepts -> connects   {"role", "nonce"}
+//   connects -> accepts   {"role", "purpose", "identity", "nonce", "proof": "secret" | "key" | "none", "key": its id}
+//   accepts -> connects   {"role", "identity", "nonce"}
 //   connects -> accepts   {"proof": HMAC-SHA256 of the secret or key over the direction and all of the above}
 //   accepts -> connects   {"proof": the same for the other direction}, or {} where both have no secret
 // The secret never crosses the wire; fresh nonces of both sides make a replayed proof false, the direction a reflected

@@ -23,8 +23,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-Credentials worker(std::optional<std::string> secret = "0123456789abcdef") { return {"worker", std::move(secret)}; }
-Credentials head(std::optional<std::string> secret = "0123456789abcdef") { return {"head", std::move(secret)}; }
+Credentials worker(std::optional<std::string> secret = "0123456789abcdef") {
+  return {"worker", std::move(secret), "of the worker"};
+}
+Credentials head(std::optional<std::string> secret = "0123456789abcdef") {
+  return {"head", std::move(secret), "of the head"};
+}
 
 struct BothSides {
   Result<PeerHello> opener, accepter;
@@ -45,6 +49,8 @@ TEST(Handshake, BothLearnOfEachOther) {
     EXPECT_EQ(both.opener.value().role, "head");
     EXPECT_EQ(both.accepter.value().role, "worker");
     EXPECT_EQ(both.accepter.value().purpose, "control");
+    EXPECT_EQ(both.opener.value().identity, "of the head");
+    EXPECT_EQ(both.accepter.value().identity, "of the worker");
   }
 }
 
@@ -83,7 +89,8 @@ TEST(Handshake, AccepterMustProveTheSecretToo) {
     std::vector<std::byte> payload;
     uint64_t id = 0;
     ASSERT_TRUE(receive_message(*pair.far, id, payload, soon()).ok());
-    ASSERT_TRUE(send_message(*pair.far, 0, {{"role", "head"}, {"nonce", random_hex(32)}}, soon()).ok());
+    ASSERT_TRUE(
+        send_message(*pair.far, 0, {{"role", "head"}, {"identity", ""}, {"nonce", random_hex(32)}}, soon()).ok());
     const Result<Json> proof = receive_message(*pair.far, id, payload, soon());
     ASSERT_TRUE(proof.ok());
     ASSERT_TRUE(send_message(*pair.far, 0, proof.value(), soon()).ok());  // reflected
@@ -131,7 +138,7 @@ TEST(Handshake, ReplayedProofIsRefused) {
 
 /// A proof for one purpose or role does not serve for another: everything said is under the proof.
 TEST(Handshake, EveryWordIsUnderTheProof) {
-  for (const char* field : {"role", "purpose", "nonce"}) {
+  for (const char* field : {"role", "purpose", "identity", "nonce"}) {
     const LinkPair outer = connected_pair();
     const LinkPair inner = connected_pair();
     auto accepter =

@@ -55,12 +55,15 @@ bool read_bool(const nlohmann::json& object, const char* field) {
   return value.get<bool>();
 }
 
-std::string read_text(const nlohmann::json& object, const char* field, size_t max_bytes) {
-  const nlohmann::json& value = at(object, field);
+std::string as_text(const nlohmann::json& value, const char* field, size_t max_bytes) {
   if (!value.is_string() || value.get_ref<const std::string&>().size() > max_bytes) {
     refuse(field, found(value), cat("a text of at most ", max_bytes, " bytes"));
   }
   return value.get<std::string>();
+}
+
+std::string read_text(const nlohmann::json& object, const char* field, size_t max_bytes) {
+  return as_text(at(object, field), field, max_bytes);
 }
 
 const nlohmann::json& read_array(const nlohmann::json& object, const char* field, size_t least, size_t most) {

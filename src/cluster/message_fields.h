@@ -14,6 +14,7 @@ namespace headrace::cluster {
 [[nodiscard]] double read_number(const nlohmann::json& object, const char* field, double least, double most);
 [[nodiscard]] bool read_bool(const nlohmann::json& object, const char* field);
 [[nodiscard]] std::string read_text(const nlohmann::json& object, const char* field, size_t max_bytes);
+[[nodiscard]] std::string as_text(const nlohmann::json& value, const char* field, size_t max_bytes);
 [[nodiscard]] const nlohmann::json& read_array(const nlohmann::json& object, const char* field, size_t least,
                                                size_t most);
 [[nodiscard]] const nlohmann::json& read_object(const nlohmann::json& object, const char* field);

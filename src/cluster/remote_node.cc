@@ -13,48 +13,63 @@
 namespace headrace::cluster {
 namespace {
 
-// Time limits of the phases of a start, in seconds; of long ones, between two signs of progress.
-constexpr double kConnectSeconds = 5;
-constexpr double kAnswerSeconds = 10;
-constexpr double kOpenSeconds = 60;
-constexpr double kProbeSeconds = 60;
-constexpr double kLoadSeconds = 120;
-constexpr double kBeginSeconds = 30;
+/// Of questions that take no time.
+constexpr double kAnswerSeconds = kDescribePhase.limit_seconds;
+
+TaskProgress told(PhaseReport& report) {
+  return [&report](double share) { report.progress(share); };
+}
 
 }  // namespace
 
 RemoteNode::RemoteNode(Network& network, const std::string& address, const Credentials& credentials)
-    : network_(network), address_(address), name_(cat("worker ", address)) {
-  std::unique_ptr<Link> link = value_or_throw(network.connect(address, after(kConnectSeconds)), name_);
-  const PeerHello hello =
-      value_or_throw(open_handshake(*link, credentials, "control", after(kHandshakeSeconds)), name_);
+    : network_(&network), id_(address), name_(cat("worker ", address)), data_address_(address) {
+  std::unique_ptr<Link> link = value_or_throw(network.connect(address, after(kDialSeconds)), name_);
+  PeerHello hello = value_or_throw(open_handshake(*link, credentials, "control", after(kHandshakeSeconds)), name_);
   if (hello.role != "worker") {
     throw Error(ErrorCode::kInvalidArgument, cat(name_, ": this is no worker but another head"));
   }
+  identity_ = std::move(hello.identity);
   control_ = std::make_unique<ControlClient>(std::move(link), address);
-  description_ = read_description(control_->ask("describe", {}, kAnswerSeconds));
 }
 
-void RemoteNode::open(const ModelShare& share, const ComputeRules& rules) {
-  const nlohmann::json answer =
-      control_->ask("open", {{"hash", share.hash()}, {"rules", to_json(rules)}}, kOpenSeconds);
+RemoteNode::RemoteNode(JoinDesk& desk, Caller caller)
+    : desk_(&desk),
+      id_(std::move(caller.name)),
+      name_(cat("worker ", id_)),
+      data_address_(std::move(caller.description.data_address)),
+      identity_(std::move(caller.identity)),
+      control_(std::move(caller.control)) {}
+
+RemoteNode::~RemoteNode() {
+  control_.reset();  // its worker may call again as soon as it is released
+  if (desk_ != nullptr) desk_->release(id_);
+}
+
+NodeDescription RemoteNode::describe() { return read_description(control_->ask("describe", {}, kAnswerSeconds)); }
+
+void RemoteNode::open(const ModelShare& share, const ComputeRules& rules, PhaseReport& report) {
+  const nlohmann::json answer = control_->ask("open", {{"hash", share.hash()}, {"rules", to_json(rules)}},
+                                              kHashPhase.limit_seconds, told(report));
   if (read_bool(answer, "needs_manifest")) {
-    control_->ask("manifest", {{"text", manifest_json(share.manifest())}}, kOpenSeconds);
+    control_->ask("manifest", {{"text", manifest_json(share.manifest())}}, kHashPhase.limit_seconds);
   }
-  send_missing(share, nlohmann::json::object());
-  control_->ask("ready", {}, kOpenSeconds);
+  send_missing(share, nlohmann::json::object(), report);
+  control_->ask("ready", {}, kHashPhase.limit_seconds);
 }
 
-int64_t RemoteNode::send_parts(const ModelShare& share, const StageUnits& units) {
-  return send_missing(share, {{"units", to_json(units)}});
+int64_t RemoteNode::send_parts(const ModelShare& share, const StageUnits& units, PhaseReport& report) {
+  return send_missing(share, {{"units", to_json(units)}}, report);
 }
 
-int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields) {
+int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields, PhaseReport& report) {
   const nlohmann::json answer = control_->ask("missing", std::move(fields), kAnswerSeconds);
   const size_t known = share.manifest().ranges.size();
   std::vector<size_t> ranges;
+  int64_t all_bytes = 0;
   for (const nlohmann::json& range : read_array(answer, "ranges", 0, known)) {
     ranges.push_back(static_cast<size_t>(as_integer(range, "ranges", 0, static_cast<int64_t>(known) - 1)));
+    all_bytes += std::ssize(share.bytes(ranges.back()));
   }
   if (ranges.empty()) return 0;
   const std::unique_ptr<Link> link = open_link("bytes", read_text(answer, "key", 256));
@@ -66,6 +81,7 @@ int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields)
       if (!done) return done;
       share.drop_pages(range);
       bytes += std::ssize(part);
+      report.progress_bytes(bytes, all_bytes);
     }
     return std::monostate{};
   });
@@ -81,33 +97,40 @@ int64_t RemoteNode::send_missing(const ModelShare& share, nlohmann::json fields)
 }
 
 NodeCosts RemoteNode::probe() {
-  NodeCosts costs = read_costs(control_->ask("probe", {}, kProbeSeconds));
-  check_costs(costs, address_);
+  NodeCosts costs = read_costs(control_->ask("probe", {}, kMeasurePhase.limit_seconds));
+  check_costs(costs, id_);
   return costs;
 }
 
 std::string RemoteNode::measure_key() { return read_text(control_->ask("measured", {}, kAnswerSeconds), "key", 256); }
 
+std::unique_ptr<Link> RemoteNode::open_measure_link() {
+  return open_link(std::string(kMeasurePurpose), desk_ == nullptr ? measure_key() : "");
+}
+
+void RemoteNode::reach_from_head() { (void)open_measure_link(); }
+
 NodeLink RemoteNode::measure_from_head() {
-  const std::unique_ptr<Link> link = open_link(std::string(kMeasurePurpose), measure_key());
-  const LinkMeasure measure = value_or_throw(measure_link(*link, "head", after(kBeginSeconds)), name_);
+  const std::unique_ptr<Link> link = open_measure_link();
+  const LinkMeasure measure = value_or_throw(measure_link(*link, "head", after(kReadyPhase.limit_seconds)), name_);
   return {.bytes_per_second = measure.bytes_per_s, .round_trip_seconds = measure.round_trip_s};
 }
 
 NodeLink RemoteNode::measure_to(const std::string& address, const std::string& key) {
-  const nlohmann::json answer = control_->ask("reach", {{"address", address}, {"key", key}}, kBeginSeconds);
+  const nlohmann::json answer = control_->ask("reach", {{"address", address}, {"key", key}}, kReadyPhase.limit_seconds);
   return {.bytes_per_second = read_number(answer, "bytes_per_second", 1, 1e15),
           .round_trip_seconds = read_number(answer, "round_trip", 0, 1e6)};
 }
 
-int64_t RemoteNode::load(const StageUnits& units) {
-  const nlohmann::json answer = control_->ask("load", {{"units", to_json(units)}}, kLoadSeconds);
+int64_t RemoteNode::load(const StageUnits& units, PhaseReport& report) {
+  const nlohmann::json answer =
+      control_->ask("load", {{"units", to_json(units)}}, kPackPhase.limit_seconds, told(report));
   return read_integer(answer, "packed_bytes", 0, int64_t{1} << 60);
 }
 
 StageKeys RemoteNode::prepare(const StageRules& rules, const std::string& wire_dtype, int64_t& kv_bytes) {
   const nlohmann::json answer =
-      control_->ask("prepare", {{"stage", to_json(rules)}, {"wire_dtype", wire_dtype}}, kBeginSeconds);
+      control_->ask("prepare", {{"stage", to_json(rules)}, {"wire_dtype", wire_dtype}}, kReadyPhase.limit_seconds);
   kv_bytes = read_integer(answer, "kv_bytes", 0, int64_t{1} << 60);
   return {.plans = read_text(answer, "plans", 256),
           .activations = read_text(answer, "activations", 256),
@@ -115,14 +138,21 @@ StageKeys RemoteNode::prepare(const StageRules& rules, const std::string& wire_d
 }
 
 void RemoteNode::join(const std::string& address, const std::string& key) {
-  control_->ask("join", {{"address", address}, {"key", key}}, kBeginSeconds);
+  control_->ask("join", {{"address", address}, {"key", key}}, kReadyPhase.limit_seconds);
 }
 
-void RemoteNode::begin() { control_->ask("begin", {}, kBeginSeconds); }
+void RemoteNode::begin() { control_->ask("begin", {}, kReadyPhase.limit_seconds); }
 
 std::unique_ptr<Link> RemoteNode::open_link(const std::string& purpose, const std::string& key) {
-  return value_or_throw(open_data_link(network_, address_, key, purpose, after(kConnectSeconds)),
-                        cat(name_, ": data connection"));
+  const std::string where = cat(name_, ": data connection");
+  if (desk_ == nullptr) {
+    return value_or_throw(open_data_link(*network_, id_, key, purpose, after(kDialSeconds)), where);
+  }
+  const auto dial = [&](const std::string& announced_as, const std::string& own_key) {
+    control_->ask("dial", {{"purpose", purpose}, {"as", announced_as}, {"key", own_key}},
+                  kDialSeconds + kHandshakeSeconds);
+  };
+  return value_or_throw(desk_->fetch(dial, purpose, kDialSeconds), where);
 }
 
 }  // namespace headrace::cluster

@@ -66,16 +66,20 @@ int connect_until(int fd, const addrinfo& address, Deadline deadline) noexcept {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
-std::string address_text(const sockaddr_storage& address) {
+/// "10.0.0.2", "[::1]"
+std::string host_text(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> host{};
   if (address.ss_family == AF_INET6) {
-    const auto& ip6 = reinterpret_cast<const sockaddr_in6&>(address);
-    ::inet_ntop(AF_INET6, &ip6.sin6_addr, host.data(), host.size());
-    return cat('[', host.data(), "]:", ntohs(ip6.sin6_port));
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, host.data(), host.size());
+    return cat('[', host.data(), ']');
   }
-  const auto& ip4 = reinterpret_cast<const sockaddr_in&>(address);
-  ::inet_ntop(AF_INET, &ip4.sin_addr, host.data(), host.size());
-  return cat(host.data(), ':', ntohs(ip4.sin_port));
+  ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, host.data(), host.size());
+  return host.data();
+}
+
+uint16_t port_of(const sockaddr_storage& address) noexcept {
+  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
+                                       : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
 }  // namespace
@@ -148,15 +152,37 @@ uint16_t local_port(int fd) noexcept {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(address).sin6_port)
-                                       : ntohs(reinterpret_cast<sockaddr_in&>(address).sin_port);
+  return port_of(address);
 }
 
 std::string peer_address(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "a peer that is gone";
-  return address_text(address);
+  return cat(host_text(address), ':', port_of(address));
+}
+
+Result<std::string> local_host_towards(const std::string& address) {
+  Result<AddressList> list = resolve(address, 0);
+  if (!list) return list.error();
+  int error = 0;
+  for (const addrinfo* one = list.value().get(); one != nullptr; one = one->ai_next) {
+    const Descriptor fd(::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage mine{};
+    socklen_t size = sizeof(mine);
+    // Connecting a datagram socket only looks up the route.
+    if (fd.get() >= 0 && ::connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0 &&
+        ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&mine), &size) == 0) {
+      return host_text(mine);
+    }
+    error = errno;
+  }
+  return at_address(ErrorCode::kUnavailable, address, system_error_text(error));
+}
+
+bool is_any_address(const std::string& address) {
+  const Result<Address> parts = parse_address(address);
+  return parts.ok() && (parts.value().host == "0.0.0.0" || parts.value().host == "::");
 }
 
 void tune_socket(int fd) noexcept {

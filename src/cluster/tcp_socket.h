@@ -41,6 +41,10 @@ struct Address {
 [[nodiscard]] Descriptor bind_tcp(const std::string& address);
 [[nodiscard]] uint16_t local_port(int fd) noexcept;
 [[nodiscard]] std::string peer_address(int fd);
+/// This machine's address, without a port, on the way to another; nothing is sent.
+[[nodiscard]] Result<std::string> local_host_towards(const std::string& address);
+/// Whether "host:port" names no machine but all of this one's addresses.
+[[nodiscard]] bool is_any_address(const std::string& address);
 /// No delay, keep-alive, and an end for peers that acknowledge nothing. Buffers stay with the system's tuning.
 void tune_socket(int fd) noexcept;
 

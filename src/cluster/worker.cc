@@ -1,9 +1,11 @@
 #include "cluster/worker.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "cluster/credentials.h"
+#include "cluster/join_desk.h"
 #include "cluster/message.h"
 #include "cluster/time_limits.h"
 #include "engine/tuning_file.h"
@@ -14,36 +16,43 @@ namespace {
 /// A head that connects again may be here before its last connection is known to be gone.
 constexpr std::chrono::seconds kOldHeadLeaves{5};
 
+/// Between two calls of a head; longer each time that it cannot be reached.
+constexpr double kFirstPauseSeconds = 0.1;
+constexpr double kLongestPauseSeconds = 2;
+
 CpuTuning tuning_of(const WorkerConfig& config) {
   const auto path = tuning_path(config.isa, config.threads);
   return path ? load_tuning(*path) : CpuTuning{};
 }
 
 /// Answers its first question with a refusal.
-void refuse(Link& link) {
+void refuse(Link& link, const std::string& why) {
   uint64_t id = 0;
   std::vector<std::byte> payload;
   if (!receive_message(link, id, payload, after(kHandshakeSeconds))) return;
-  const Error error(ErrorCode::kUnavailable, "this worker serves another head");
-  (void)send_message(link, id, error_message(error), after(kHandshakeSeconds));
+  (void)send_message(link, id, error_message(Error(ErrorCode::kUnavailable, why)), after(kHandshakeSeconds));
 }
 
 }  // namespace
 
 Worker::Worker(WorkerConfig config)
     : config_(std::move(config)),
+      credentials_(credentials_of("worker", config_.secret_file)),
       network_(make_tcp_network(config_.tls)),
       machine_(config_.isa, config_.threads, tuning_of(config_)),
       server_([this] { serve_heads(); }) {
   try {
+    std::unique_ptr<Listener> listener = listen_tcp(config_.listen, config_.tls);
+    config_.listen = cat(config_.listen.substr(0, config_.listen.rfind(':') + 1), listener->port());
     reception_ = std::make_unique<Reception>(
-        listen_tcp(config_.listen, config_.tls), credentials_of("worker", config_.secret_file), &keys_,
+        std::move(listener), credentials_, &keys_,
         [this](std::unique_ptr<Link> link, const PeerHello& hello) { welcome(std::move(link), hello); });
   } catch (...) {
     heads_.close();
     server_.join();
     throw;
   }
+  if (!config_.join.empty()) caller_ = std::thread([this] { call_head(); });
 }
 
 Worker::~Worker() {
@@ -53,6 +62,7 @@ Worker::~Worker() {
     if (control_ != nullptr) control_->close();
   }
   changed_.notify_all();
+  if (caller_.joinable()) caller_.join();
   reception_.reset();
   heads_.close();
   server_.join();
@@ -60,12 +70,13 @@ Worker::~Worker() {
 
 void Worker::welcome(std::unique_ptr<Link> link, const PeerHello& hello) {
   if (hello.purpose == "control") {
+    if (!config_.join.empty()) return refuse(*link, cat("this worker joins head ", config_.join, " and no other"));
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kOldHeadLeaves, [this] { return !is_taken_ || stop_; });
     if (stop_) return;
     if (!std::exchange(is_taken_, true)) return heads_.push(std::move(link));
     lock.unlock();
-    return refuse(*link);
+    return refuse(*link, "this worker serves another head");
   }
   std::shared_ptr<WorkerSession> session;
   {
@@ -77,9 +88,9 @@ void Worker::welcome(std::unique_ptr<Link> link, const PeerHello& hello) {
 
 void Worker::serve_heads() {
   while (const auto link = heads_.pop()) {
-    log_info("head {} has come", (*link)->peer());
+    if (config_.join.empty()) log_info("head {} has come", (*link)->peer());
     serve(**link);
-    log_info("head {} has gone", (*link)->peer());
+    if (config_.join.empty()) log_info("head {} has gone", (*link)->peer());
   }
 }
 
@@ -97,11 +108,49 @@ void Worker::serve(Link& control) {
   session->end();
   {
     const std::lock_guard lock(mutex_);
+    farewell_ = session->farewell();
     session_.reset();
     control_ = nullptr;
     is_taken_ = false;
   }
   changed_.notify_all();
+}
+
+Result<std::monostate> Worker::call_once() {
+  Result<std::unique_ptr<Link>> link = network_->connect(config_.join, after(kDialSeconds));
+  if (!link) return link.error();
+  const Result<PeerHello> head =
+      open_handshake(*link.value(), credentials_, join_purpose(config_.name), after(kHandshakeSeconds));
+  if (!head) return head.error();
+  if (head.value().role != "head") {
+    return Error(ErrorCode::kInvalidArgument,
+                 "no head but another worker; --join takes what the head has for "
+                 "--join-listen");
+  }
+  std::unique_lock lock(mutex_);
+  if (stop_) return std::monostate{};
+  is_taken_ = true;
+  farewell_.clear();
+  heads_.push(std::move(link).value());
+  changed_.wait(lock, [this] { return !is_taken_ || stop_; });
+  if (!farewell_.empty()) return Error(ErrorCode::kUnavailable, cat("does not take this worker: ", farewell_));
+  return std::monostate{};
+}
+
+void Worker::call_head() {
+  std::string told;
+  double pause = kFirstPauseSeconds;
+  while (true) {
+    const Result<std::monostate> called = call_once();
+    const std::string line = called ? "has gone" : called.error().message();
+    pause = called ? kFirstPauseSeconds : std::min(2 * pause, kLongestPauseSeconds);
+    std::unique_lock lock(mutex_);
+    if (stop_) return;
+    if (line != told) log_info("head {}: {}; it is called again", config_.join, line);
+    told = line;
+    changed_.wait_until(lock, after(pause), [this] { return stop_; });
+    if (stop_) return;
+  }
 }
 
 }  // namespace headrace::cluster

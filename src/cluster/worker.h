@@ -11,7 +11,8 @@
 
 namespace headrace::cluster {
 
-/// A machine that holds stages for heads: one head at a time; what it has packed for one is kept for the next.
+/// A machine that holds stages for heads: one head at a time; what it has packed for one is kept for the next. Heads
+/// call it or, where its configuration names a head to join, it calls that one, again and again.
 class Worker {
  public:
   /// Listens from here on. Throws Error.
@@ -25,8 +26,13 @@ class Worker {
   /// Of the thread that serves heads, one after the other.
   void serve_heads();
   void serve(Link& control);
+  /// Of the thread that calls the head, where there is one to join.
+  void call_head();
+  /// Until the head that has answered is gone. Why it could not be: in one line.
+  [[nodiscard]] Result<std::monostate> call_once();
 
-  const WorkerConfig config_;
+  WorkerConfig config_;
+  const Credentials credentials_;
   std::unique_ptr<Network> network_;
   DataKeys keys_;
   NodeMachine machine_;
@@ -37,9 +43,11 @@ class Worker {
   bool stop_ = false;
   std::shared_ptr<WorkerSession> session_;  ///< of the head that is served
   Link* control_ = nullptr;                 ///< its link
+  std::string farewell_;                    ///< why the last head has not taken this worker; empty: it has
   Channel<std::unique_ptr<Link>> heads_;
   std::thread server_;
-  std::unique_ptr<Reception> reception_;  ///< last: begins when all else is there
+  std::unique_ptr<Reception> reception_;
+  std::thread caller_;  ///< last: begins when all else is there
 };
 
 }  // namespace headrace::cluster

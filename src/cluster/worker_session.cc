@@ -1,5 +1,7 @@
 #include "cluster/worker_session.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/build_id.h"
@@ -11,6 +13,8 @@
 #include "cluster/message_fields.h"
 #include "cluster/model_share.h"
 #include "cluster/named_error.h"
+#include "cluster/recipes.h"
+#include "cluster/tcp_socket.h"
 #include "cluster/time_limits.h"
 
 namespace headrace::cluster {
@@ -20,6 +24,17 @@ namespace {
 constexpr double kLinkSeconds = 15;
 /// Of tens of thousands of ranges.
 constexpr size_t kMaxManifestBytes = size_t{15} << 20;
+
+/// Data connections between a head and a worker.
+constexpr std::array<std::string_view, 5> kPurposes = {"bytes", "plans", "activations", "heartbeat", kMeasurePurpose};
+
+/// Where other workers reach one that has joined a head.
+std::string data_address(const WorkerConfig& config) {
+  if (!config.advertise.empty() || config.join.empty()) return config.advertise;
+  if (!is_any_address(config.listen)) return config.listen;
+  const std::string host = value_or_throw(local_host_towards(config.join));
+  return cat(host, config.listen.substr(config.listen.rfind(':')));
+}
 
 /// Where parts of models are kept.
 std::filesystem::path parts_folder() {
@@ -54,6 +69,11 @@ void WorkerSession::end() {
 nlohmann::json WorkerSession::answer(const std::string& what, const nlohmann::json& fields,
                                      const TaskProgress& progress) {
   if (what == "describe") return describe();
+  if (what == "dial") return dial(fields);
+  if (what == "leave") {
+    farewell_ = read_text(fields, "why", 512);
+    return nlohmann::json::object();
+  }
   if (what == "open") return open(fields, progress);
   if (what == "manifest") return take_manifest(fields);
   if (what == "missing") return missing(fields);
@@ -70,13 +90,31 @@ nlohmann::json WorkerSession::answer(const std::string& what, const nlohmann::js
 }
 
 nlohmann::json WorkerSession::describe() const {
-  return to_json({.build = build_id(),
-                  .isa = std::string(isa_name(machine_.isa())),
-                  .threads = machine_.threads(),
-                  .memory_bytes = memory_bytes_});
+  NodeDescription description{.build = build_id(),
+                              .isa = std::string(isa_name(machine_.isa())),
+                              .threads = machine_.threads(),
+                              .memory_bytes = memory_bytes_,
+                              .data_address = data_address(config_),
+                              .recipes = {}};
+  for (const Numerics numerics : kAllNumerics) {
+    description.recipes[static_cast<size_t>(numerics)] = recipes_text(numerics);
+  }
+  return to_json(description);
+}
+
+nlohmann::json WorkerSession::dial(const nlohmann::json& fields) {
+  const std::string purpose = read_text(fields, "purpose", 64);
+  if (config_.join.empty()) throw Error(ErrorCode::kInvalidArgument, "dial: this worker has joined no head");
+  if (std::ranges::find(kPurposes, purpose) == kPurposes.end()) {
+    throw Error(ErrorCode::kInvalidArgument, cat("dial: '", printable(purpose), "' is no data connection"));
+  }
+  take_link(purpose, value_or_throw(open_data_link(network_, config_.join, read_text(fields, "key", 256),
+                                                   read_text(fields, "as", 128), after(kDialSeconds))));
+  return nlohmann::json::object();
 }
 
 nlohmann::json WorkerSession::open(const nlohmann::json& fields, const TaskProgress& progress) {
+  if (!config_.join.empty()) log_info("head {} has taken this worker, {}", config_.join, config_.name);
   end();
   is_ready_ = false;
   parts_.reset();
@@ -168,10 +206,9 @@ nlohmann::json WorkerSession::make_ready() {
 nlohmann::json WorkerSession::reach(const nlohmann::json& fields) {
   const std::string address = read_text(fields, "address", 512);
   const Deadline deadline = after(kLinkSeconds);
-  const std::string where = cat("from worker ", config_.listen, " to worker ", address);
   const std::unique_ptr<Link> link = value_or_throw(
-      open_data_link(network_, address, read_text(fields, "key", 256), std::string(kMeasurePurpose), deadline), where);
-  const LinkMeasure measure = value_or_throw(measure_link(*link, config_.listen, deadline), where);
+      open_data_link(network_, address, read_text(fields, "key", 256), std::string(kMeasurePurpose), deadline));
+  const LinkMeasure measure = value_or_throw(measure_link(*link, config_.listen, deadline));
   return {{"round_trip", measure.round_trip_s}, {"bytes_per_second", measure.bytes_per_s}};
 }
 

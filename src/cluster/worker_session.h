@@ -20,10 +20,13 @@ namespace headrace::cluster {
 
 /// What a worker is told when it is started.
 struct WorkerConfig {
-  std::string listen = "127.0.0.1:8100";
-  std::string secret_file;  ///< empty: heads without a secret only
-  TlsFiles tls;
-  std::string model;         ///< a copy of the model on this machine; empty: none
+  std::string listen = "127.0.0.1:8100";  ///< for the head and other workers
+  std::string join = {};                  ///< a head to call, which then does not call this worker; empty: heads call
+  std::string name = {};                  ///< under which it joins
+  std::string advertise = {};             ///< where other workers reach one that joins; empty: found
+  std::string secret_file = {};           ///< empty: heads without a secret only
+  TlsFiles tls = {};
+  std::string model = {};    ///< a copy of the model on this machine; empty: none
   int64_t memory_bytes = 0;  ///< for weights, workspace and cache; 0: most of what is free
   int64_t disk_bytes = 0;    ///< for parts of models that heads have sent; 0: no limit
   Isa isa = Isa::kRef;
@@ -32,6 +35,8 @@ struct WorkerConfig {
 
 /// One head's use of a worker: answers its questions, in this order:
 ///   describe           what this machine is
+///   dial               opens a data connection to the head that it has joined, which then is one that the head opened
+///   leave              why the head does not take it; nothing follows
 ///   open               a model, by its hash, and how it is computed; the answer may be that the manifest is needed
 ///   manifest           what the model's files hold
 ///   missing, received  what the head has to send of some units, and whether it came; first of none: the headers
@@ -53,6 +58,9 @@ class WorkerSession {
   /// What it packed goes back to the machine.
   void end();
 
+  /// Why the head has not taken this worker; empty: it has.
+  [[nodiscard]] const std::string& farewell() const noexcept { return farewell_; }
+
   [[nodiscard]] nlohmann::json answer(const std::string& what, const nlohmann::json& fields,
                                       const TaskProgress& progress);
   /// A data connection that began with a key of this session.
@@ -60,6 +68,7 @@ class WorkerSession {
 
  private:
   nlohmann::json describe() const;
+  nlohmann::json dial(const nlohmann::json& fields);
   nlohmann::json open(const nlohmann::json& fields, const TaskProgress& progress);
   nlohmann::json take_manifest(const nlohmann::json& fields);
   nlohmann::json missing(const nlohmann::json& fields);
@@ -81,7 +90,8 @@ class WorkerSession {
   DataKeys& keys_;
   std::function<void()> hang_up_;
 
-  int64_t memory_bytes_;   ///< for weights, workspace and cache
+  int64_t memory_bytes_;  ///< for weights, workspace and cache
+  std::string farewell_;
   std::string hash_;       ///< of the model
   bool is_ready_ = false;  ///< the machine has that model open
   ComputeRules rules_;

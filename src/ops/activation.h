@@ -57,6 +57,9 @@ inline constexpr int64_t kOutlierHeadBytes = 8;
 /// values are outliers), 0.0003 with factor 4 (1.9 %); blocks of 192 in place of 32: 0.0107 without, 0.0012 with 8.
 inline constexpr int32_t kOutlierFactor = 8;
 
+/// Name and version of the recipe below.
+inline constexpr std::string_view kActivationRecipe = "q8 v1";
+
 /// Rounds f32 rows to a quantised form. Items: rows.
 /// Recipe "q8 v1", for each block of B values, 32 or 256 (of kQ8x256 the last one what is left):
 ///   sum = |x| over 16 chains (i mod 16, each from 0, in order), joined by the tree of matmul.h; limit = sum * (8 / B);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "ops/kv_layout.h"
 #include "ops/op_table.h"
@@ -66,6 +68,8 @@ struct AttentionArgs {
   int32_t window = 0;
   float scale = 1.0f;
 };
+/// Names and versions of the recipes above.
+inline constexpr std::array<std::string_view, 2> kAttentionRecipes = {"online512 v2", "online512-bf16 v1"};
 using AttentionFn = void (*)(const AttentionArgs&, RowRange) noexcept;
 extern const OpTable<AttentionFn> kAttentionF32;
 extern const OpTable<AttentionFn> kAttentionF16;

@@ -7,6 +7,8 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
+import types
 import unittest
 
 from cluster_answers_test import answers
@@ -14,6 +16,7 @@ from cluster_worker import Worker, head, refused, spread_head, workers
 from models import CHAT_MODEL, IS_SMOLLM2, OTHER_MODEL, TINY_MODEL
 from program import PROGRAM, run
 from relay import Relay
+from running_program import SLACK
 from server import Server
 
 
@@ -32,6 +35,15 @@ def secret_file(folder, name, text):
     path = pathlib.Path(folder) / name
     path.write_text(text)
     path.chmod(0o600)
+    return str(path)
+
+
+def copy_with_another_recipe(folder):
+    """A copy of the program that says that it computes attention by another version of its recipe."""
+    program = pathlib.Path(PROGRAM).read_bytes().replace(b"online512 v2", b"online512 v9")
+    path = pathlib.Path(folder) / "headrace-recipe"
+    path.write_bytes(program)
+    path.chmod(0o755)
     return str(path)
 
 
@@ -101,6 +113,10 @@ class JoinTest(unittest.TestCase):
             machine.start()
             relay.sent = 0
             with head(CHAT_MODEL, [relay], *layers) as server:
+                for phase in ("connect", "hash model", "measure", "send weights", "pack", "ready"):
+                    server.wait_for_line(f"worker {relay.address}: {phase}: done in [0-9.]+ s")
+                for phase in ("hash model", "measure", "pack"):
+                    server.wait_for_line(f"head: {phase}: done in [0-9.]+ s")
                 self.assertLess(relay.sent, min(1e6, sent_first - part))
                 self.assertEqual(answers(server), first)
                 self.assertEqual(server.end(), 0)
@@ -145,6 +161,17 @@ class JoinTest(unittest.TestCase):
             for part in (machine.address, "5a" * 20, "--allow-other-builds"):
                 self.assertIn(part, line, own)
             self.assertEqual(self.serves(TINY_MODEL, [machine], "--allow-other-builds"), self.alone(TINY_MODEL))
+
+    def test_A14_a_worker_with_another_recipe_of_numbers(self):
+        with Worker(program=copy_with_another_recipe(self.folder)) as machine:
+            line = refused(TINY_MODEL, [machine])
+            self.assertIn(f"worker {machine.address}: computes portable numbers by online512 v9, this is online512 v2;", line)
+        with Worker("--isa", "ref") as machine:
+            line = refused(TINY_MODEL, [machine], "--isa", "avx2", "--numerics", "fastest")
+            for part in (f"worker {machine.address}: has compute class ref, this is avx2;", "--isa", "--numerics portable"):
+                self.assertIn(part, line)
+            self.assertEqual(self.serves(TINY_MODEL, [machine], "--isa", "avx2", "--pipeline-layers", "2,2"),
+                             self.alone(TINY_MODEL))
 
     def test_A15_only_who_has_the_secret(self):
         right = secret_file(self.folder, "right", "the secret that head and workers share")
@@ -203,6 +230,19 @@ class JoinTest(unittest.TestCase):
             self.assertEqual(self.serves(TINY_MODEL, machines, "--pipeline-layers", "2,1,1", *ours.flags()),
                              self.alone(TINY_MODEL))
 
+    def test_a_machine_that_does_not_answer(self):
+        """Phase, machine, limit and what to do."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            begin = time.monotonic()
+            line = refused(TINY_MODEL, [types.SimpleNamespace(address=address)])
+            self.assertLess(time.monotonic() - begin, 5 + 5 * SLACK)
+            for part in (f"worker {address}: connect: ", "(limit 5 s)", "see that 'headrace worker' runs there"):
+                self.assertIn(part, line)
+        line = refused(TINY_MODEL, [types.SimpleNamespace(address=address)])
+        self.assertIn(f"worker {address}: connect: ", line)
+        self.assertIn("see that 'headrace worker' runs there", line)
+
     def test_a_second_head_is_refused(self):
         with Worker() as machine, spread_head(TINY_MODEL, [machine]) as server:
             found = answers(server)
@@ -216,7 +256,13 @@ class JoinTest(unittest.TestCase):
     def test_wrong_starts_say_what_to_do(self):
         with Worker() as machine:
             twice = refused(TINY_MODEL, [machine, machine])
-            self.assertIn(machine.address, twice)
+            self.assertIn(f"--workers: {machine.address} is named twice", twice)
+            again = types.SimpleNamespace(address=machine.address.replace("127.0.0.1", "localhost"))
+            begin = time.monotonic()
+            twice = refused(TINY_MODEL, [machine, again])
+            self.assertLess(time.monotonic() - begin, 5 * SLACK)
+            for part in (machine.address, again.address, "are one and the same"):
+                self.assertIn(part, twice)
             self.assertIn("6 layers; the model has 4", refused(TINY_MODEL, [machine], "--pipeline-layers", "5,1"))
             self.assertIn("--pipeline-layers", refused(TINY_MODEL, [machine], "--pipeline-layers", "4"))
             machine.kill()

@@ -62,6 +62,14 @@ class Worker:
         self.close()
 
 
+class JoiningWorker(Worker):
+    """`headrace worker --join HEAD --name NAME FLAGS...`: calls a head at a port of this machine."""
+
+    def __init__(self, head_port, name, *flags, **options):
+        self.name = name
+        super().__init__("--join", f"127.0.0.1:{head_port}", "--name", name, *flags, **options)
+
+
 @contextlib.contextmanager
 def workers(number, *flags):
     with contextlib.ExitStack() as stack:
@@ -69,7 +77,8 @@ def workers(number, *flags):
 
 
 def head_flags(machines, *flags):
-    return ["--workers", ",".join(machine.address for machine in machines), "-t", "1", "--cluster-memory-bytes",
+    called = ["--workers", ",".join(machine.address for machine in machines)] if machines else []
+    return [*called, "-t", "1", "--cluster-memory-bytes",
             MEMORY_BYTES, *flags]
 
 

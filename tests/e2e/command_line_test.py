@@ -14,17 +14,18 @@ OPTIONS = {
            "isa numerics kv-cache-dtype threads max-model-len "
            "kv-cache-memory-bytes enable-prefix-caching max-num-seqs max-num-batched-tokens "
            "tensor-parallel-size tensor-parallel-transport help",
-    "serve": "host port grpc-port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file allowed-origins "
-             "allow-terminate trust-request-chat-template max-queued-requests max-queued-tokens queue-timeout request-timeout "
-             "drain-timeout max-body-bytes max-connections max-choices chat-template merge-system-messages "
-             "tool-call-parser reasoning-parser metrics-compat log-format log-requests otlp-traces-endpoint trace workers secret-file "
-             "cluster-certfile cluster-keyfile cluster-cafile pipeline-layers output-stage placement wire-dtype "
-             "steps-in-flight cluster-memory-bytes rejoin-timeout allow-other-builds isa numerics "
+    "serve": "host port grpc-port ssl-certfile ssl-keyfile io-threads served-model-name dry-run api-key-file "
+             "allowed-origins allow-terminate trust-request-chat-template max-queued-requests max-queued-tokens "
+             "queue-timeout request-timeout drain-timeout max-body-bytes max-connections max-choices chat-template "
+             "merge-system-messages tool-call-parser reasoning-parser metrics-compat log-format log-requests "
+             "otlp-traces-endpoint trace workers secret-file cluster-certfile cluster-keyfile cluster-cafile "
+             "join-listen wait-for-workers join-timeout pipeline-layers output-stage placement wire-dtype "
+             "steps-in-flight cluster-memory-bytes rejoin-timeout allow-other-builds config cpu-list isa numerics "
              "kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching max-num-seqs "
              "max-num-batched-tokens tensor-parallel-size tensor-parallel-transport help",
     "rank": "rank ranks help",
-    "worker": "listen secret-file cluster-certfile cluster-keyfile cluster-cafile model memory-bytes disk-bytes isa "
-              "threads help",
+    "worker": "listen join name advertise secret-file cluster-certfile cluster-keyfile cluster-cafile model "
+              "memory-bytes disk-bytes isa threads cpu-list config node help",
     "batch": "model isa numerics kv-cache-dtype threads max-model-len kv-cache-memory-bytes enable-prefix-caching "
              "max-num-seqs max-num-batched-tokens help",
     "inspect": "json isa numerics kv-cache-dtype threads max-model-len help",

@@ -1,0 +1,190 @@
+#include "apps/cluster_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <iterator>
+
+#include "apps/serve_flags.h"
+#include "apps/worker_flags.h"
+#include "base/error.h"
+#include "cluster/join_desk.h"
+#include "cluster/named_error.h"
+#include "cluster/tcp_socket.h"
+#include "files/options_file.h"
+
+namespace headrace {
+namespace {
+
+/// Files that secure the links, of all machines or of one.
+struct LinkFiles {
+  std::string secret, certificate, key, authority;
+};
+
+/// Gives `own` what it has no value of its own for.
+void fill_in(std::string& own, const std::string& common) {
+  if (own.empty()) own = common;
+}
+
+struct WorkerEntry {
+  WorkerSettings settings;
+  std::string address;  ///< at which the head calls it; empty: it joins
+  [[nodiscard]] const std::string& name() const noexcept { return settings.config.name; }
+};
+
+/// What the file says. `head` is where the head's part goes.
+class ClusterFile {
+ public:
+  ClusterFile(const std::string& path, ServeSettings& head) : path_(path), head_(head) {
+    std::vector<Option> common = link_flags(links_.secret, links_.certificate, links_.key, links_.authority);
+    common.push_back({.name = "model", .target = &model_, .help = "model that is served"});
+    const std::array sections = {
+        OptionsSection{.key = "head", .add = [this] { return head_options(); }},
+        OptionsSection{.key = "workers", .is_list = true, .add = [this] { return worker_options(); }},
+        OptionsSection{.key = "nodes"},  // of headrace plan
+    };
+    read_options_file(path, common, sections);
+    check();
+  }
+
+  void finish_head() {
+    fill_in(head_.model, model_);
+    ClusterOptions& cluster = head_.cluster.options;
+    fill_in(cluster.secret_file, links_.secret);
+    fill_in(cluster.certificate, links_.certificate);
+    fill_in(cluster.key, links_.key);
+    fill_in(cluster.authority, links_.authority);
+    head_.cluster.workers.clear();
+    for (const WorkerEntry& worker : workers_) {
+      const bool joins = worker.address.empty();
+      head_.cluster.workers += cat(head_.cluster.workers.empty() ? "" : ",", joins ? worker.name() : worker.address);
+      if (joins && cluster.join_listen.empty()) cluster.join_listen = all_addresses(head_address_);
+    }
+  }
+
+  [[nodiscard]] WorkerSettings worker(std::string node) const {
+    if (node.empty()) node = host_name();
+    auto found = std::ranges::find(workers_, node, &WorkerEntry::name);
+    if (found == workers_.end())
+      found = std::ranges::find(workers_, node.substr(0, node.find('.')), &WorkerEntry::name);
+    if (found == workers_.end()) {
+      std::string names;
+      for (const WorkerEntry& worker : workers_) names += cat(names.empty() ? "" : ", ", worker.name());
+      fail(cat("workers: none is named ", printable(node), "; say by --node which one this machine is: ", names));
+    }
+    WorkerSettings settings = found->settings;
+    cluster::WorkerConfig& config = settings.config;
+    if (found->address.empty()) {
+      fill_in(config.join, head_address_);
+    } else {
+      config.name.clear();
+      if (config.listen == WorkerSettings::kDefaultListen) config.listen = all_addresses(found->address);
+    }
+    fill_in(config.secret_file, links_.secret);
+    fill_in(config.tls.certificate, links_.certificate);
+    fill_in(config.tls.key, links_.key);
+    fill_in(config.tls.authority, links_.authority);
+    return settings;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw LoadError(path_, what, ErrorCode::kInvalidArgument); }
+
+  /// The port of `address`, on whatever addresses the machine has.
+  static std::string all_addresses(const std::string& address) {
+    return cat("0.0.0.0", address.substr(address.rfind(':')));
+  }
+
+  std::vector<Option> head_options() {
+    std::vector<Option> options;
+    for (const OptionGroup& group : serve_flags(head_)) {
+      std::ranges::copy_if(group.options, std::back_inserter(options), belongs_here);
+    }
+    options.push_back({.name = "address", .target = &head_address_, .help = "where workers that join call the head"});
+    return options;
+  }
+
+  std::vector<Option> worker_options() {
+    WorkerEntry& worker = workers_.emplace_back();
+    std::vector<Option> options;
+    for (const OptionGroup& group : worker_flags(worker.settings)) {
+      std::ranges::copy_if(group.options, std::back_inserter(options), belongs_here);
+    }
+    options.push_back({.name = "address", .target = &worker.address, .help = "at which the head calls it"});
+    return options;
+  }
+
+  /// Not what leads to the file, nor what follows from it.
+  static bool belongs_here(const Option& option) {
+    return option.name != "config" && option.name != "node" && option.name != "workers";
+  }
+
+  void check() const {
+    size_t number = 0;
+    for (const WorkerEntry& worker : workers_) {
+      const std::string where =
+          cat("workers, entry ", ++number, worker.name().empty() ? "" : cat(" (", worker.name(), ")"));
+      if (!cluster::is_worker_name(worker.name())) {
+        fail(cat(where, ": expected a name of 1 to 64 letters, digits, '.', '_' or '-', not 'head'"));
+      }
+      const auto same = [&](const WorkerEntry& other) { return other.name() == worker.name(); };
+      if (std::ranges::count_if(workers_, same) > 1) fail(cat(where, ": another entry has the same name"));
+      if (worker.address.empty() && head_address_.empty()) {
+        fail(cat(where,
+                 ": give its address (HOST:PORT), at which the head calls it, or the head's, which it then joins"));
+      }
+      check_address(worker.address, where);
+    }
+    check_address(head_address_, "head");
+  }
+
+  void check_address(const std::string& address, const std::string& where) const {
+    if (address.empty()) return;
+    if (const auto parsed = cluster::parse_address(address); !parsed) {
+      fail(cat(where, ": address: ", parsed.error().message()));
+    }
+  }
+
+  std::string path_;
+  ServeSettings& head_;
+  std::string model_;
+  LinkFiles links_;
+  std::string head_address_;
+  std::deque<WorkerEntry> workers_;  // options point into them
+};
+
+}  // namespace
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+std::vector<Option> config_rows(ConfigFlags& flags, bool is_worker) {
+  std::vector<Option> rows = {{.name = "config",
+                               .target = &flags.config,
+                               .value_name = "FILE",
+                               .default_text = "none",
+                               .help = "YAML file that says what model and machines there are; flags count more"}};
+  if (is_worker) {
+    rows.push_back({.name = "node",
+                    .target = &flags.node,
+                    .value_name = "NAME",
+                    .default_text = "the host's name",
+                    .help = "which of the file's workers this one is"});
+  }
+  return rows;
+}
+
+void read_head_part(ServeSettings& settings) { ClusterFile(settings.file.config, settings).finish_head(); }
+
+void read_worker_part(WorkerSettings& settings) {
+  ServeSettings head;
+  const ConfigFlags flags = settings.file;
+  settings = ClusterFile(flags.config, head).worker(flags.node);
+  settings.file = flags;
+}
+
+}  // namespace headrace
