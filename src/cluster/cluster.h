@@ -80,6 +80,7 @@ class Cluster final : public Executor {
   void measure_links(std::vector<NodeOffer>& offers);
   void take_placement(const StageSite& site, const Placement& placement);
   void load(const StageSite& site);
+  void load_workers();
   void load_worker(Node& node);
   void build_head_stages(const StageSite& site);
   /// Connects the stages of all nodes and begins.
