@@ -13,20 +13,33 @@ namespace headrace {
 namespace {
 
 constexpr size_t kMaxBytes = 1 << 20;  // a person writes them
+constexpr size_t kMostKeysShown = 12;  // more make a line that nobody reads
 
 /// "nodes.yaml:3": where a thing is in its file, for messages.
 std::string place_of(const std::string& path, const YAML::Node& thing) { return cat(path, ":", thing.Mark().line + 1); }
 
-/// The keys that there are, and what is wrong with another one.
+const Option* find_key(std::span<const Option> options, std::string_view key) {
+  const auto found = std::ranges::find_if(options, [&](const Option& one) { return option_key(one) == key; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+/// The keys that there are, and what is wrong with another one. `top`: those of the file, where this is a section.
 LoadError unknown_key(const std::string& place, const std::string& where, const std::string& key,
-                      std::span<const Option> options, std::span<const OptionsSection> sections) {
+                      std::span<const Option> options, std::span<const OptionsSection> sections,
+                      std::span<const Option> top) {
+  if (find_key(top, key) != nullptr) {
+    return LoadError(place, cat(where, "unknown key '", key, "'; it stands on top of the file, outside of all groups"),
+                     ErrorCode::kInvalidArgument);
+  }
   std::vector<std::string> keys;
   for (const Option& option : options) keys.push_back(option_key(option));
   for (const OptionsSection& section : sections) keys.emplace_back(section.key);
   const std::vector<std::string_view> names(keys.begin(), keys.end());
   const std::string_view nearest = nearest_name(key, names);
   std::string remedy = nearest.empty() ? "; there are:" : cat("; did you mean ", nearest, "?");
-  for (size_t i = 0; nearest.empty() && i < keys.size(); ++i) remedy += cat(i == 0 ? " " : ", ", keys[i]);
+  const size_t shown = nearest.empty() ? std::min(keys.size(), kMostKeysShown) : 0;
+  for (size_t i = 0; i < shown; ++i) remedy += cat(i == 0 ? " " : ", ", keys[i]);
+  if (shown > 0 && shown < keys.size()) remedy += cat(" and ", keys.size() - shown, " more");
   return LoadError(place, cat(where, "unknown key '", printable(key), "'", remedy), ErrorCode::kInvalidArgument);
 }
 
@@ -65,11 +78,13 @@ YAML::Node load_yaml(const std::string& path) {
   }
 }
 
-void read_section(const std::string& path, const YAML::Node& value, const OptionsSection& section);
+void read_section(const std::string& path, const YAML::Node& value, const OptionsSection& section,
+                  std::span<const Option> top);
 
-/// `where`: of the file, for messages: "" or "nodes, entry 2: ".
+/// `where`: of the file, for messages: "" or "nodes, entry 2: ". `top`: the options of the file, in a section.
 void read_options(const std::string& path, const std::string& where, const YAML::Node& lines,
-                  std::span<const Option> options, std::span<const OptionsSection> sections) {
+                  std::span<const Option> options, std::span<const OptionsSection> sections,
+                  std::span<const Option> top) {
   if (!lines.IsMap()) throw LoadError(path, cat(where, "expected lines of the form \"key: value\""));
   std::set<std::string> seen;
   for (const auto& entry : lines) {
@@ -77,33 +92,34 @@ void read_options(const std::string& path, const std::string& where, const YAML:
     const std::string place = place_of(path, entry.first);
     if (!seen.insert(key).second) throw LoadError(place, cat(where, key, ": given twice"), ErrorCode::kInvalidArgument);
     if (const auto section = std::ranges::find(sections, key, &OptionsSection::key); section != sections.end()) {
-      read_section(path, entry.second, *section);
+      read_section(path, entry.second, *section, options);
       continue;
     }
-    const auto option = std::ranges::find_if(options, [&](const Option& one) { return option_key(one) == key; });
-    if (option == options.end()) throw unknown_key(place, where, key, options, sections);
+    const Option* const option = find_key(options, key);
+    if (option == nullptr) throw unknown_key(place, where, key, options, sections, top);
     set_from(place, where + key, *option, entry.second);
   }
 }
 
-void read_section(const std::string& path, const YAML::Node& value, const OptionsSection& section) {
+void read_section(const std::string& path, const YAML::Node& value, const OptionsSection& section,
+                  std::span<const Option> top) {
   if (!section.add) return;
   const std::string key(section.key);
-  if (!section.is_list) return read_options(path, cat(key, ": "), value, section.add(), {});
+  if (!section.is_list) return read_options(path, cat(key, ": "), value, section.add(), {}, top);
   if (!value.IsSequence() || value.size() == 0) {
     throw LoadError(place_of(path, value), cat(key, ": expected a list, each entry of the form \"- key: value\""),
                     ErrorCode::kInvalidArgument);
   }
   size_t number = 0;
   for (const YAML::Node& entry : value)
-    read_options(path, cat(key, ", entry ", ++number, ": "), entry, section.add(), {});
+    read_options(path, cat(key, ", entry ", ++number, ": "), entry, section.add(), {}, top);
 }
 
 }  // namespace
 
 void read_options_file(const std::string& path, std::span<const Option> options,
                        std::span<const OptionsSection> sections) {
-  read_options(path, "", load_yaml(path), options, sections);
+  read_options(path, "", load_yaml(path), options, sections, {});
 }
 
 }  // namespace headrace

@@ -92,12 +92,25 @@ TEST_F(OptionsFile, ReadsGroups) {
   EXPECT_THAT(error("more:\n- stages: 99\n"), HasSubstr("list:2: more, entry 1: stages: '99'"));
   EXPECT_THAT(error("group:\n  stages: 1\n  x: 1\n"),
               EndsWith("list:3: group: unknown key 'x'; there are: stages, stage_ms, lengths, prefixes"));
+  EXPECT_THAT(error("group:\n  names: a\n"),
+              EndsWith("list:2: group: unknown key 'names'; it stands on top of the file, outside of all groups"));
   EXPECT_THAT(error("gruop:\n  stages: 1\n"), EndsWith("list:1: unknown key 'gruop'; did you mean group?"));
   EXPECT_THAT(error("stages: 1\ngroup: 3\n"), HasSubstr("group: expected lines"));
   for (const char* text : {"more: 3\n", "more: []\n", "more: {a: 1}\n"}) {
     EXPECT_THAT(error(text), HasSubstr("list:1: more: expected a list")) << text;
   }
   EXPECT_THAT(error("more:\n- 3\n"), HasSubstr("more, entry 1: expected lines"));
+}
+
+TEST_F(OptionsFile, OfManyKeysOnlySomeAreShown) {
+  std::vector<int64_t> values(15);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < values.size(); ++i) names.push_back(std::string(4, static_cast<char>('a' + i)));
+  std::vector<Option> options;
+  for (size_t i = 0; i < values.size(); ++i) options.push_back({.name = names[i], .target = &values[i], .help = ""});
+  EXPECT_THAT(
+      error_of([&] { read_options_file(folder_.write("many", "x: 1\n"), options); }),
+      EndsWith("; there are: aaaa, bbbb, cccc, dddd, eeee, ffff, gggg, hhhh, iiii, jjjj, kkkk, llll and 3 more"));
 }
 
 }  // namespace
