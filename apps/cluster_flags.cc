@@ -160,6 +160,10 @@ ClusterOptions ClusterFlags::parsed() const {
     throw Error(ErrorCode::kInvalidArgument,
                 "--wait-for-workers counts those that join; say by --join-listen HOST:PORT where they may");
   }
+  if (parsed.join_listen.empty() && parsed.join_timeout_seconds != ClusterOptions().join_timeout_seconds) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--join-timeout is for workers that join; say by --join-listen HOST:PORT where they may");
+  }
   return parsed;
 }
 

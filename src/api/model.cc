@@ -88,7 +88,7 @@ EngineConfig serving_config(const LoadOptions& options) {
 void check_ranks_wanted(const LoadOptions& options) {
   const int32_t ranks = options.tensor_parallel_size;
   if (ranks < 1) throw Error(ErrorCode::kInvalidArgument, cat("tensor_parallel_size: ", ranks, ", expected 1 or more"));
-  if (ranks > 1 && !options.cluster.workers.empty()) {
+  if (ranks > 1 && options.cluster.is_used()) {
     throw Error(ErrorCode::kUnsupported,
                 cat("a tensor-parallel size of ", ranks,
                     " together with workers: layers are divided over processes of one machine only; leave one of the "

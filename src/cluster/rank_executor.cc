@@ -69,11 +69,12 @@ Result<std::monostate> RankExecutor::receive(StepResult& result) {
 Error RankExecutor::explained(const Error& error) {
   if (!group_.ring->fault()) return error;
   std::string ends;
-  for (const auto& process : group_.processes) {
-    const std::string end = process->end();
-    if (!end.empty()) ends += cat(" (", end, ")");
+  for (size_t i = 0; i < group_.processes.size(); ++i) {
+    const std::string end = group_.processes[i]->end();
+    if (!end.empty()) ends += cat(ends.empty() ? " (" : ", ", "rank ", i + 1, ": ", end);
   }
-  return {error.code(), error.message() + ends};
+  if (!ends.empty()) ends += ")";
+  return {error.code(), error.message() + ends + "; start the program again"};
 }
 
 StageAssembly assemble_ranks(const StageSite& site, RankGroup group) {

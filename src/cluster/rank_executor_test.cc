@@ -126,7 +126,7 @@ TEST(RankExecutor, ALostRankFailsTheStepAndAllAfterIt) {
       ADD_FAILURE() << "a step without its rank";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-      EXPECT_EQ(error.message(), "rank 1 of 2 is gone");
+      EXPECT_EQ(error.message(), "rank 1 of 2 is gone; start the program again");
     }
     engine.restart();
   }

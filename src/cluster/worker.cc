@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cluster/credentials.h"
 #include "cluster/join_desk.h"
+#include "cluster/memory_budget.h"
 #include "cluster/message.h"
 #include "cluster/time_limits.h"
 #include "engine/tuning_file.h"
@@ -41,6 +42,8 @@ Worker::Worker(WorkerConfig config)
       network_(make_tcp_network(config_.tls)),
       machine_(config_.isa, config_.threads, tuning_of(config_)),
       server_([this] { serve_heads(); }) {
+  // Once: what one head has made it pack is not free when the next comes, or when the same comes back.
+  config_.memory_bytes = memory_budget(config_.memory_bytes);
   try {
     std::unique_ptr<Listener> listener = listen_tcp(config_.listen, config_.tls);
     config_.listen = cat(config_.listen.substr(0, config_.listen.rfind(':') + 1), listener->port());

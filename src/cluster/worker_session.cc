@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "cluster/control_messages.h"
 #include "cluster/link_meter.h"
-#include "cluster/memory_budget.h"
 #include "cluster/message_fields.h"
 #include "cluster/model_share.h"
 #include "cluster/named_error.h"
@@ -56,7 +55,7 @@ WorkerSession::WorkerSession(NodeMachine& machine, const WorkerConfig& config, N
       network_(network),
       keys_(keys),
       hang_up_(std::move(hang_up)),
-      memory_bytes_(memory_budget(config.memory_bytes)) {}
+      memory_bytes_(config.memory_bytes) {}
 
 void WorkerSession::end() {
   heartbeat_.reset();
@@ -232,7 +231,9 @@ nlohmann::json WorkerSession::prepare(const nlohmann::json& fields) {
   const std::optional<WireDtype> wire_dtype = find_wire_dtype(wire);
   if (!wire_dtype) throw Error(ErrorCode::kUnsupported, cat("wire_dtype: '", printable(wire), "' is not known here"));
   if (const int64_t bytes = machine_.kv_bytes(rules); bytes > memory_bytes_) {
-    throw Error(ErrorCode::kOutOfMemory, cat("a KV cache of ", bytes, " bytes; this worker may take ", memory_bytes_));
+    throw Error(ErrorCode::kOutOfMemory,
+                cat("a KV cache of ", bytes, " bytes; this worker may take ", memory_bytes_,
+                    "; give it --memory-bytes, or the head a smaller --kv-cache-memory-bytes"));
   }
   stage_ = machine_.make_stage(rules);
   stage_config_ = {.hidden = machine_.spec().hidden, .wire = *wire_dtype};

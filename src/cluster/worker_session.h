@@ -27,7 +27,7 @@ struct WorkerConfig {
   std::string secret_file = {};           ///< empty: heads without a secret only
   TlsFiles tls = {};
   std::string model = {};    ///< a copy of the model on this machine; empty: none
-  int64_t memory_bytes = 0;  ///< for weights, workspace and cache; 0: most of what is free
+  int64_t memory_bytes = 0;  ///< for weights, workspace and cache; 0, to a worker: most of what is free
   int64_t disk_bytes = 0;    ///< for parts of models that heads have sent; 0: no limit
   Isa isa = Isa::kRef;
   int threads = 1;

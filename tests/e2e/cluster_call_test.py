@@ -115,6 +115,7 @@ class CallTest(unittest.TestCase):
 
     def test_wrong_flags_say_what_to_do(self):
         self.assertIn("--join-listen HOST:PORT", refused(TINY_MODEL, [], "--wait-for-workers", "2"))
+        self.assertIn("--join-listen HOST:PORT", refused(TINY_MODEL, [], "--join-timeout", "3"))
         self.assertIn("HOST:PORT", refused(TINY_MODEL, [], "--join-listen", "nonsense"))
         for flags, part in ((("--name", "a"), "--join"), (("--join", "nonsense"), "HOST:PORT"),
                             (("--join", "a:1", "--name", "a b"), "--name 'a b'"),

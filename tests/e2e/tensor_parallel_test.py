@@ -67,6 +67,8 @@ class TensorParallelTest(ProgramTest):
         with workers(1) as machines:
             line = refused(TINY_MODEL, machines, "--tensor-parallel-size", "2")
             self.assertIn("a tensor-parallel size of 2 together with workers", line)
+        joined = refused(TINY_MODEL, [], "--tensor-parallel-size", "2", "--join-listen", "127.0.0.1:0")
+        self.assertIn("a tensor-parallel size of 2 together with workers", joined)
 
     def test_a_rank_that_is_lost(self):
         with Server(TINY_MODEL, *TWO) as server:
