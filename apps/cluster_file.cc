@@ -1,5 +1,6 @@
 #include "apps/cluster_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,15 +19,23 @@
 namespace headrace {
 namespace {
 
-/// Files that secure the links, of all machines or of one.
-struct LinkFiles {
-  std::string secret, certificate, key, authority;
-};
-
 /// Gives `own` what it has no value of its own for.
 void fill_in(std::string& own, const std::string& common) {
   if (own.empty()) own = common;
 }
+
+/// Files that secure the links, those that all machines have in common.
+struct LinkFiles {
+  std::string secret, certificate, key, authority;
+
+  void fill_into(std::string& own_secret, std::string& own_certificate, std::string& own_key,
+                 std::string& own_authority) const {
+    fill_in(own_secret, secret);
+    fill_in(own_certificate, certificate);
+    fill_in(own_key, key);
+    fill_in(own_authority, authority);
+  }
+};
 
 struct WorkerEntry {
   WorkerSettings settings;
@@ -52,10 +61,7 @@ class ClusterFile {
   void finish_head() {
     fill_in(head_.model, model_);
     ClusterOptions& cluster = head_.cluster.options;
-    fill_in(cluster.secret_file, links_.secret);
-    fill_in(cluster.certificate, links_.certificate);
-    fill_in(cluster.key, links_.key);
-    fill_in(cluster.authority, links_.authority);
+    links_.fill_into(cluster.secret_file, cluster.certificate, cluster.key, cluster.authority);
     head_.cluster.workers.clear();
     for (const WorkerEntry& worker : workers_) {
       const bool joins = worker.address.empty();
@@ -70,9 +76,10 @@ class ClusterFile {
     if (found == workers_.end())
       found = std::ranges::find(workers_, node.substr(0, node.find('.')), &WorkerEntry::name);
     if (found == workers_.end()) {
-      std::string names;
-      for (const WorkerEntry& worker : workers_) names += cat(names.empty() ? "" : ", ", worker.name());
-      fail(cat("workers: none is named ", printable(node), "; say by --node which one this machine is: ", names));
+      std::vector<std::string> names;
+      for (const WorkerEntry& worker : workers_) names.push_back(worker.name());
+      fail(cat("workers: none is named ", printable(node),
+               "; say by --node which one this machine is: ", fmt::to_string(fmt::join(names, ", "))));
     }
     WorkerSettings settings = found->settings;
     cluster::WorkerConfig& config = settings.config;
@@ -82,10 +89,7 @@ class ClusterFile {
       config.name.clear();
       if (config.listen == WorkerSettings::kDefaultListen) config.listen = all_addresses(found->address);
     }
-    fill_in(config.secret_file, links_.secret);
-    fill_in(config.tls.certificate, links_.certificate);
-    fill_in(config.tls.key, links_.key);
-    fill_in(config.tls.authority, links_.authority);
+    links_.fill_into(config.secret_file, config.tls.certificate, config.tls.key, config.tls.authority);
     return settings;
   }
 
@@ -98,27 +102,25 @@ class ClusterFile {
   }
 
   std::vector<Option> head_options() {
-    std::vector<Option> options;
-    for (const OptionGroup& group : serve_flags(head_)) {
-      std::ranges::copy_if(group.options, std::back_inserter(options), belongs_here);
-    }
-    options.push_back({.name = "address", .target = &head_address_, .help = "where workers that join call the head"});
-    return options;
+    return options_of(serve_flags(head_), head_address_, "where workers that join call the head");
   }
 
   std::vector<Option> worker_options() {
     WorkerEntry& worker = workers_.emplace_back();
-    std::vector<Option> options;
-    for (const OptionGroup& group : worker_flags(worker.settings)) {
-      std::ranges::copy_if(group.options, std::back_inserter(options), belongs_here);
-    }
-    options.push_back({.name = "address", .target = &worker.address, .help = "at which the head calls it"});
-    return options;
+    return options_of(worker_flags(worker.settings), worker.address, "at which the head calls it");
   }
 
-  /// Not what leads to the file, nor what follows from it.
-  static bool belongs_here(const Option& option) {
-    return option.name != "config" && option.name != "node" && option.name != "workers";
+  /// The flags, without what leads to the file and what follows from it, and the address.
+  static std::vector<Option> options_of(const std::vector<OptionGroup>& flags, std::string& address,
+                                        std::string_view help) {
+    std::vector<Option> options;
+    for (const OptionGroup& group : flags) {
+      std::ranges::copy_if(group.options, std::back_inserter(options), [](const Option& option) {
+        return option.name != "config" && option.name != "node" && option.name != "workers";
+      });
+    }
+    options.push_back({.name = "address", .target = &address, .help = help});
+    return options;
   }
 
   void check() const {

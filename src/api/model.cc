@@ -35,7 +35,7 @@ EngineConfig engine_config(const LoadOptions& options) {
   config.threads = options.threads > 0 ? options.threads : usable_cpus();
   config.max_model_len = options.max_model_len;
   if (options.max_num_batched_tokens > 0) config.max_step_tokens = options.max_num_batched_tokens;
-  if (const auto path = tuning_path(config.isa, config.threads)) config.tuning = load_tuning(*path);
+  config.tuning = load_tuning(config.isa, config.threads);
   return config;
 }
 

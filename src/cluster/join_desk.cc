@@ -1,5 +1,7 @@
 #include "cluster/join_desk.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -20,11 +22,7 @@ constexpr std::chrono::seconds kLookPause{1};
 /// Between two lines about who is missing, while nothing changes.
 constexpr double kTellSeconds = 10;
 
-std::string list_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += cat(text.empty() ? "" : ", ", name);
-  return text;
-}
+std::string list_text(const std::vector<std::string>& names) { return fmt::to_string(fmt::join(names, ", ")); }
 
 /// "1 of 3 has joined (b), 2 are missing (a, c)"
 std::string count_text(const std::vector<std::string>& names, size_t wanted, const std::vector<std::string>& all) {

@@ -12,18 +12,13 @@
 namespace headrace::cluster {
 namespace {
 
-CpuTuning tuning_of(const RankSetup& setup) {
-  const auto path = tuning_path(setup.isa, setup.threads);
-  return path ? load_tuning(*path) : CpuTuning{};
-}
-
 /// A rank's model, built in two parts.
 class RankModel {
  public:
   RankModel(RankRing& ring, const RankSetup& setup)
       : rules_(setup.rules),
         pool_(setup.threads),
-        backend_(make_cpu_backend(pool_, setup.isa, tuning_of(setup))),
+        backend_(make_cpu_backend(pool_, setup.isa, load_tuning(setup.isa, setup.threads))),
         comm_(*backend_, ring) {
     const ModelFiles files = open_model(setup.path);
     spec_ = make_arch_spec(files);

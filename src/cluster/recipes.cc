@@ -1,6 +1,11 @@
 #include "cluster/recipes.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "ops/activation.h"
@@ -22,11 +27,9 @@ std::set<std::string> split(const std::string& text) {
 
 /// What `all` has and `others` lack.
 std::string rest_text(const std::set<std::string>& all, const std::set<std::string>& others) {
-  std::string text;
-  for (const std::string& one : all) {
-    if (!others.contains(one)) text += cat(text.empty() ? "" : ", ", one);
-  }
-  return text.empty() ? "nothing else" : text;
+  std::vector<std::string> rest;
+  std::ranges::set_difference(all, others, std::back_inserter(rest));
+  return rest.empty() ? "nothing else" : fmt::to_string(fmt::join(rest, ", "));
 }
 
 }  // namespace
@@ -40,9 +43,7 @@ std::string recipes_text(Numerics numerics) {
       if (recipe != nullptr) names.insert(recipe_text(*recipe));
     }
   }
-  std::string text;
-  for (const std::string& name : names) text += cat(text.empty() ? "" : ", ", name);
-  return text;
+  return fmt::to_string(fmt::join(names, ", "));
 }
 
 std::optional<std::string> recipe_obstacle(const NodeDescription& worker, Numerics numerics, Isa isa) {

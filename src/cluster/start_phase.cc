@@ -15,20 +15,11 @@ std::string share_text(double share) { return fmt::format("{:.0f} %", 100 * std:
 }  // namespace
 
 PhaseReport::PhaseReport(std::string node, const StartPhase& phase, Tell tell, std::chrono::duration<double> pause)
-    : node_(std::move(node)),
-      phase_(phase),
-      tell_(std::move(tell)),
-      pause_(pause),
-      begin_(std::chrono::steady_clock::now()),
-      told_(begin_) {}
-
-double PhaseReport::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-}
+    : node_(std::move(node)), phase_(phase), tell_(std::move(tell)), pause_seconds_(pause.count()) {}
 
 bool PhaseReport::is_time() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - told_ < pause_) return false;
+  const double now = watch_.seconds();
+  if (now - told_ < pause_seconds_) return false;
   told_ = now;
   return true;
 }
@@ -39,13 +30,13 @@ void PhaseReport::progress(double share) {
 
 void PhaseReport::progress_bytes(int64_t sent, int64_t all) {
   if (!is_time() || all <= 0) return;
-  const double rate = static_cast<double>(sent) / std::max(seconds(), 1e-9);
+  const double rate = static_cast<double>(sent) / std::max(watch_.seconds(), 1e-9);
   tell(fmt::format("{} of {} ({}), {:.1f} MB/s", megabytes_text(sent), megabytes_text(all),
                    share_text(static_cast<double>(sent) / static_cast<double>(all)), rate * 1e-6));
 }
 
 void PhaseReport::done(const std::string& detail) const {
-  tell(fmt::format("done in {:.1f} s{}{}", seconds(), detail.empty() ? "" : ", ", detail));
+  tell(fmt::format("done in {:.1f} s{}{}", watch_.seconds(), detail.empty() ? "" : ", ", detail));
 }
 
 Error PhaseReport::failure(const Error& error) const {

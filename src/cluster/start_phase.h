@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "cluster/stop_watch.h"
 #include "cluster/time_limits.h"
 
 namespace headrace::cluster {
@@ -58,14 +59,14 @@ class PhaseReport {
 
  private:
   [[nodiscard]] bool is_time();
-  [[nodiscard]] double seconds() const;
   void tell(const std::string& text) const { tell_(cat(node_, ": ", phase_.name, ": ", text)); }
 
   std::string node_;
   StartPhase phase_;
   Tell tell_;
-  std::chrono::duration<double> pause_;
-  std::chrono::steady_clock::time_point begin_, told_;
+  double pause_seconds_;
+  StopWatch watch_;
+  double told_ = 0;  ///< when the last line was, by the watch
 };
 
 }  // namespace headrace::cluster

@@ -21,11 +21,6 @@ constexpr std::chrono::seconds kOldHeadLeaves{5};
 constexpr double kFirstPauseSeconds = 0.1;
 constexpr double kLongestPauseSeconds = 2;
 
-CpuTuning tuning_of(const WorkerConfig& config) {
-  const auto path = tuning_path(config.isa, config.threads);
-  return path ? load_tuning(*path) : CpuTuning{};
-}
-
 /// Answers its first question with a refusal.
 void refuse(Link& link, const std::string& why) {
   uint64_t id = 0;
@@ -40,7 +35,7 @@ Worker::Worker(WorkerConfig config)
     : config_(std::move(config)),
       credentials_(credentials_of("worker", config_.secret_file)),
       network_(make_tcp_network(config_.tls)),
-      machine_(config_.isa, config_.threads, tuning_of(config_)),
+      machine_(config_.isa, config_.threads, load_tuning(config_.isa, config_.threads)),
       server_([this] { serve_heads(); }) {
   // Once: what one head has made it pack is not free when the next comes, or when the same comes back.
   config_.memory_bytes = memory_budget(config_.memory_bytes);

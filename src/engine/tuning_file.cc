@@ -74,6 +74,11 @@ CpuTuning load_tuning(const std::filesystem::path& path) {
   }
 }
 
+CpuTuning load_tuning(Isa isa, int threads) {
+  const auto path = tuning_path(isa, threads);
+  return path ? load_tuning(*path) : CpuTuning{};
+}
+
 void save_tuning(const std::filesystem::path& path, const CpuTuning& tuning,
                  const std::vector<std::pair<DType, WeightLayout>>& tried) {
   CpuTuning all = load_tuning(path);

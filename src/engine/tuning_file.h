@@ -14,6 +14,8 @@ namespace headrace {
 /// What is kept there; empty where nothing is, or where the file makes no sense (which is logged: tuning changes no
 /// result, so a run goes on without).
 [[nodiscard]] CpuTuning load_tuning(const std::filesystem::path& path);
+/// The same of tuning_path(); empty where there is no cache folder.
+[[nodiscard]] CpuTuning load_tuning(Isa isa, int threads);
 
 /// Adds to what is kept, choices of the same kind replaced: other types may have been tuned with another model.
 /// `tried`: kinds that were measured; those without a choice in `tuning` lose theirs. Throws Error(kUnavailable).

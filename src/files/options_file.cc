@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/options_nearest.h"
 #include "files/json_file.h"
+#include "files/name_list.h"
 
 namespace headrace {
 namespace {
@@ -36,10 +37,8 @@ LoadError unknown_key(const std::string& place, const std::string& where, const 
   for (const OptionsSection& section : sections) keys.emplace_back(section.key);
   const std::vector<std::string_view> names(keys.begin(), keys.end());
   const std::string_view nearest = nearest_name(key, names);
-  std::string remedy = nearest.empty() ? "; there are:" : cat("; did you mean ", nearest, "?");
-  const size_t shown = nearest.empty() ? std::min(keys.size(), kMostKeysShown) : 0;
-  for (size_t i = 0; i < shown; ++i) remedy += cat(i == 0 ? " " : ", ", keys[i]);
-  if (shown > 0 && shown < keys.size()) remedy += cat(" and ", keys.size() - shown, " more");
+  const std::string remedy =
+      nearest.empty() ? cat("; there are: ", name_list(keys, kMostKeysShown)) : cat("; did you mean ", nearest, "?");
   return LoadError(place, cat(where, "unknown key '", printable(key), "'", remedy), ErrorCode::kInvalidArgument);
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/options_nearest.h"
 #include "files/gguf_split.h"
+#include "files/name_list.h"
 
 namespace headrace {
 namespace {
@@ -48,11 +49,7 @@ std::vector<std::string> with_label(const std::vector<std::string>& ggufs, std::
   return out;
 }
 
-std::string list_text(const std::vector<std::string>& names) {
-  std::string out;
-  for (size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) out += cat(i ? ", " : "", printable(names[i]));
-  return names.size() > kMaxListed ? cat(out, " and ", names.size() - kMaxListed, " more") : out;
-}
+std::string list_text(const std::vector<std::string>& names) { return name_list(names, kMaxListed); }
 
 HubChoice gguf_choice(const HubName& name, std::span<const std::string> listing, const std::string& path) {
   HubChoice choice{.files = split_files(path), .index = {}, .gguf = path};
