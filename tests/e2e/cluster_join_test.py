@@ -14,10 +14,18 @@ import unittest
 from cluster_answers_test import answers
 from cluster_worker import Worker, head, refused, spread_head, workers
 from models import CHAT_MODEL, IS_SMOLLM2, OTHER_MODEL, TINY_MODEL
-from program import PROGRAM, run
+from program import PROGRAM, ProgramTest, run
 from relay import Relay
 from running_program import SLACK
 from server import Server
+
+
+def copy_of_program(folder, name, program):
+    """A program of these bytes."""
+    path = pathlib.Path(folder) / name
+    path.write_bytes(program)
+    path.chmod(0o755)
+    return str(path)
 
 
 def copy_of_another_build(folder):
@@ -25,25 +33,19 @@ def copy_of_another_build(folder):
     program = bytearray(pathlib.Path(PROGRAM).read_bytes())
     note = program.index(struct.pack("<III", 4, 20, 3) + b"GNU\0") + 16
     program[note:note + 20] = b"\x5a" * 20
-    path = pathlib.Path(folder) / "headrace"
-    path.write_bytes(program)
-    path.chmod(0o755)
-    return str(path)
+    return copy_of_program(folder, "headrace", program)
+
+
+def copy_with_another_recipe(folder):
+    """A copy of the program that says that it computes attention by another version of its recipe."""
+    program = pathlib.Path(PROGRAM).read_bytes().replace(b"online512 v2", b"online512 v9")
+    return copy_of_program(folder, "headrace-recipe", program)
 
 
 def secret_file(folder, name, text):
     path = pathlib.Path(folder) / name
     path.write_text(text)
     path.chmod(0o600)
-    return str(path)
-
-
-def copy_with_another_recipe(folder):
-    """A copy of the program that says that it computes attention by another version of its recipe."""
-    program = pathlib.Path(PROGRAM).read_bytes().replace(b"online512 v2", b"online512 v9")
-    path = pathlib.Path(folder) / "headrace-recipe"
-    path.write_bytes(program)
-    path.chmod(0o755)
     return str(path)
 
 
@@ -66,7 +68,7 @@ class Certificates:
         return ["--cluster-certfile", self.certificate, "--cluster-keyfile", self.key, "--cluster-cafile", self.authority]
 
 
-class JoinTest(unittest.TestCase):
+class JoinTest(ProgramTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -269,10 +271,7 @@ class JoinTest(unittest.TestCase):
             self.assertIn(f"worker {machine.address}: ", refused(TINY_MODEL, [machine]))
         for flags, part in ((("--listen", "nonsense"), "nonsense"), (("--secret-file", "/nowhere"), "/nowhere"),
                             (("--cluster-certfile", "/nowhere.pem"), "three files"), (("--listen", ""), "HOST:PORT")):
-            result = run("worker", "-t", "1", *flags)
-            self.assertEqual(result.returncode, 1, flags)
-            self.assertIn(part, result.stderr)
-            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+            self.assert_fails(run("worker", "-t", "1", *flags), part)
 
 
 if __name__ == "__main__":

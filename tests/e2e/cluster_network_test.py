@@ -2,20 +2,17 @@
 import contextlib
 import json
 import os
-import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 import virtual_network
-from cluster_worker import MEMORY_BYTES, even_cut
-from models import CHAT_MODEL, IS_SMOLLM2, NUM_LAYERS
+from cluster_worker import Worker, spread_head
+from models import CHAT_MODEL, IS_SMOLLM2
 from program import run
-from running_program import RunningProgram
 from server import Server
 
 WHY_NOT = virtual_network.can_run()
 LONG = bool(os.environ.get("HEADRACE_LONG"))
-PORT = 8100
 WIRE_BYTES = 4  # of an activation: f32
 # Token ids that both models have; all different, so that no prompt is found in the cache.
 PROMPTS = [[3 + (i * 131 + j * 7) % 200 for j in range(160)] for i in range(4)]
@@ -25,16 +22,8 @@ PROMPTS = [[3 + (i * 131 + j * 7) % 200 for j in range(160)] for i in range(4)]
 def cluster(machines, *flags):
     """A head on the first machine and a worker on each other; yields the head."""
     with contextlib.ExitStack() as stack:
-        for machine in machines[1:]:
-            cache = stack.enter_context(tempfile.TemporaryDirectory())
-            worker = stack.enter_context(RunningProgram(
-                "worker", "--listen", f"0.0.0.0:{PORT}", "-t", "1", "--memory-bytes", MEMORY_BYTES, "--model", CHAT_MODEL,
-                machine=machine, env={"HEADRACE_CACHE": cache}))
-            worker.wait_for_line(f"listening on port {PORT}")
-        cut = ",".join(map(str, even_cut(NUM_LAYERS[CHAT_MODEL], len(machines))))
-        yield stack.enter_context(Server(
-            CHAT_MODEL, "-t", "1", "--cluster-memory-bytes", MEMORY_BYTES, "--pipeline-layers", cut, "--workers",
-            ",".join(f"{machine.address}:{PORT}" for machine in machines[1:]), *flags, machine=machines[0]))
+        used = [stack.enter_context(Worker("--model", CHAT_MODEL, machine=machine)) for machine in machines[1:]]
+        yield stack.enter_context(spread_head(CHAT_MODEL, used, *flags, machine=machines[0]))
 
 
 def ask(server, prompts, tokens=8):

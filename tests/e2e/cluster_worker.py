@@ -28,20 +28,21 @@ class ReservedPort:
 
 
 class Worker:
-    """`headrace worker FLAGS...` with a cache of its own; start() and kill() as often as a test likes."""
+    """`headrace worker FLAGS...` with a cache of its own, here or on a machine of virtual_network.py; start() and kill() as
+    often as a test likes."""
 
-    def __init__(self, *flags, program=PROGRAM, env=None):
+    def __init__(self, *flags, program=PROGRAM, env=None, machine=None):
         self.stack = contextlib.ExitStack()
         self.port = self.stack.enter_context(contextlib.closing(ReservedPort())).number
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{machine.address if machine else '127.0.0.1'}:{self.port}"
         self.cache = self.stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-        self.flags, self.program, self.env = flags, program, env or {}
+        self.flags, self.program, self.env, self.machine = flags, program, env or {}, machine
         self.running = None
         self.start()
 
     def start(self):
         self.running = RunningProgram("worker", "--listen", self.address, "-t", "1", "--memory-bytes", MEMORY_BYTES,
-                                      *self.flags, program=self.program,
+                                      *self.flags, program=self.program, machine=self.machine,
                                       env={"HEADRACE_CACHE": self.cache, **self.env})
         self.running.wait_for_line(f"listening on port {self.port}")
 
@@ -78,8 +79,7 @@ def workers(number, *flags):
 
 def head_flags(machines, *flags):
     called = ["--workers", ",".join(machine.address for machine in machines)] if machines else []
-    return [*called, "-t", "1", "--cluster-memory-bytes",
-            MEMORY_BYTES, *flags]
+    return [*called, "-t", "1", "--cluster-memory-bytes", MEMORY_BYTES, *flags]
 
 
 def head(model, machines, *flags, **options):

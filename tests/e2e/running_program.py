@@ -13,6 +13,12 @@ SANITIZED = bool(os.environ.get("HR_SANITIZE"))
 SLACK = 20 if SANITIZED else (1 if os.environ.get("HEADRACE_LONG") else 2)
 
 
+def stat_fields(process):
+    """Fields of /proc/PROCESS/stat from the state on. Throws OSError where there is no such process."""
+    with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()
+
+
 class RunningProgram:
     """Starts `headrace ARGUMENTS...`, on a machine of virtual_network.py or here; its end is the end of the with block, or
     end()."""
@@ -64,8 +70,7 @@ class RunningProgram:
                     raise AssertionError(f"no line like {pattern} in {timeout} s:\n" + self._all())
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
-            fields = file.read().rpartition(")")[2].split()
+        fields = stat_fields(self.process.pid)
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, signal_number=signal.SIGTERM, timeout=60 * SLACK):

@@ -9,8 +9,8 @@ import unittest
 from cluster_answers_test import ARCHITECTURES, answers
 from cluster_worker import workers, refused
 from models import TINY_MODEL
-from program import ProgramTest, data, run
-from running_program import SLACK
+from program import ProgramTest, run
+from running_program import SLACK, stat_fields
 from server import Server
 
 TWO = ("-t", "2", "--tensor-parallel-size", "2")
@@ -19,18 +19,18 @@ TWO = ("-t", "2", "--tensor-parallel-size", "2")
 def ranks_of(parent):
     """Process ids of the ranks that a process has started."""
     found = []
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
+    for path in glob.glob("/proc/[0-9]*"):
+        process = int(path.split("/")[2])
+        with contextlib.suppress(OSError):
+            fields = stat_fields(process)
             if int(fields[1]) == parent and fields[0] != "Z":
-                found.append(int(path.split("/")[2]))
+                found.append(process)
     return found
 
 
 def is_running(process):
     try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+        return stat_fields(process)[0] != "Z"
     except OSError:
         return False
 
