@@ -8,6 +8,8 @@ import sys
 import tempfile
 import time
 
+import client
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/e2e"))
 from virtual_network import VirtualNetwork, can_run  # noqa: E402,F401
 
@@ -38,12 +40,6 @@ def worker_command(program):
 def head_command(program, model, workers, flags):
     command = [program, "serve", model, "--port", PORT, "-t", 1, "--no-log-requests", *flags]
     return command + (["--workers", ",".join(f"{w.address}:{WORKER_PORT}" for w in workers)] if workers else [])
-
-
-def client_command(program, setup, address):
-    return [program, "bench", "serve", "--base-url", f"http://{address}:{PORT}", "--random-input-len", setup.prompt,
-            "--random-output-len", setup.output, "--random-range-ratio", setup.length_ratio, "--ignore-eos",
-            "--max-concurrency", setup.clients, "--num-prompts", setup.requests, "--num-warmups", 0, "-o", "json"]
 
 
 @contextlib.contextmanager
@@ -87,12 +83,8 @@ def node_figures(before, after):
 
 
 def client_report(head, program, setup):
-    done = head.run(client_command(program, setup, "127.0.0.1"), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"error: {setup.name}: the client failed\n{done.stderr[-2000:]}")
-    report = json.loads(done.stdout)
-    if report["completed"] != setup.requests:
-        sys.exit(f"error: {setup.name}: {report['completed']} of {setup.requests} requests completed")
+    report = client.report(client.command(program, f"http://127.0.0.1:{PORT}", setup, "--random-input-len", setup.prompt,
+                                          "--random-range-ratio", setup.length_ratio), setup, setup.name, head.run)
     keys = ["output_throughput", "median_ttft_ms", "median_itl_ms", "p99_itl_ms", "duration", "total_input_tokens",
             "total_output_tokens"]
     return {key: report[key] for key in keys} | {"client_cpu_share": report["headrace"]["client_cpu_share"]}
