@@ -56,12 +56,15 @@ Option placement_flag(ClusterOptions& options) {
 }
 
 Option pipeline_layers_flag(ClusterOptions& options) {
-  return {.name = "pipeline-layers",
-          .target = &options.pipeline_layers,
-          .range = {.min = 0, .max = 65536},
-          .value_name = "N,N,...",
-          .default_text = "by the ability of each machine",
-          .help = "layers of each machine, the head first; 0 for the head: it holds none"};
+  return {
+      .name = "pipeline-layers",
+      .target = &options.pipeline_layers,
+      .range = {.min = 0, .max = 65536},
+      .value_name = "N,N,...",
+      .default_text = "by the ability of each machine",
+      .help =
+          "layers of each machine, the head first; 8.5: eight and the attention of the next; 0 for the head: it holds "
+          "none"};
 }
 
 Option output_stage_flag(ClusterOptions& options) {

@@ -35,8 +35,7 @@ std::string loss_text(const PlanFindings& f, const cluster::NodeLoss& loss, std:
 std::string units_text(const StageUnits& units) {
   std::string text = units.embedding ? "embedding" : "";
   const auto add = [&](const std::string& part) { text += cat(text.empty() ? "" : ", ", part); };
-  if (units.num_layers() == 1) add(cat("layer ", units.first_layer));
-  if (units.num_layers() > 1) add(cat("layers ", units.first_layer, "-", units.end_layer - 1));
+  if (units.num_sublayers() > 0) add(layers_text(units));
   if (units.output) add("output");
   return text.empty() ? "nothing" : text;
 }
@@ -75,8 +74,8 @@ nlohmann::ordered_json plan_json(const PlanFindings& f) {
     const cluster::NodeShare& share = f.placement.nodes[i];
     nodes.push_back({{"name", f.nodes[i].offer.name},
                      {"embedding", share.units.embedding},
-                     {"first_layer", share.units.first_layer},
-                     {"layers", share.units.num_layers()},
+                     {"first_layer", static_cast<double>(share.units.first_sublayer) / kSublayers},
+                     {"layers", static_cast<double>(share.units.num_sublayers()) / kSublayers},
                      {"output", share.units.output},
                      {"weight_bytes", share.weight_bytes},
                      {"workspace_bytes", share.workspace_bytes},

@@ -57,8 +57,8 @@ def build_llama(folder):
     for source in folder.glob("llama_cpp_python-*/vendor/llama.cpp"):
         if is_built(source / "build", LLAMA_PROGRAMS):
             return source / "build/bin"
-    run(f"fetching {LLAMA_SDIST}", [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:",
-                                    "--no-build-isolation", "-d", folder, LLAMA_SDIST])
+    run(f"fetching {LLAMA_SDIST}", [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", LLAMA_SDIST.split("==")[0],
+                                    "-d", folder, LLAMA_SDIST])
     with tarfile.open(next(folder.glob("llama_cpp_python-*.tar.gz"))) as sdist:
         sdist.extractall(folder)
     source = next(folder.glob("llama_cpp_python-*/vendor/llama.cpp"))

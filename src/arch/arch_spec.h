@@ -26,8 +26,9 @@ enum class TensorRole : uint8_t {
   kEmbedding,  ///< rows are looked up; packed as kMatmul where the output projection is tied to it
 };
 
-/// Units of placement in the order of the forward pass: embedding, layers, output (final norm and projection).
-enum class UnitKind : uint8_t { kEmbedding, kLayer, kOutput };
+/// Units of placement in the order of the forward pass: embedding, of each layer its attention and its feed-forward
+/// (with the norm before it), output (final norm and projection).
+enum class UnitKind : uint8_t { kEmbedding, kAttention, kFeedForward, kOutput };
 
 /// One tensor of an architecture. Shapes are row-major: [output neurons, inputs].
 struct TensorSpec {
@@ -37,8 +38,8 @@ struct TensorSpec {
   TensorRole role = TensorRole::kMatmul;
   Shard shard = Shard::kCopy;
   int64_t shard_unit = 1;  ///< rows that stay together (of a head)
-  UnitKind unit = UnitKind::kLayer;
-  int32_t layer = -1;  ///< of kLayer
+  UnitKind unit = UnitKind::kAttention;
+  int32_t layer = -1;  ///< of kAttention and kFeedForward
 };
 
 /// Elements [begin, end) of a dimension.

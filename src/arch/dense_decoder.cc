@@ -96,8 +96,17 @@ class TensorList {
                     .unit = unit,
                     .layer = -1});
   }
-  void in_layer(int32_t layer, const std::string& name, const std::string& hf_name, Shape shape, Shard shard,
-                int64_t shard_unit = 1) {
+  void attention(int32_t layer, const std::string& name, const std::string& hf_name, Shape shape, Shard shard,
+                 int64_t shard_unit = 1) {
+    in_layer(UnitKind::kAttention, layer, name, hf_name, std::move(shape), shard, shard_unit);
+  }
+  void feed_forward(int32_t layer, const std::string& name, const std::string& hf_name, Shape shape, Shard shard) {
+    in_layer(UnitKind::kFeedForward, layer, name, hf_name, std::move(shape), shard, 1);
+  }
+
+ private:
+  void in_layer(UnitKind unit, int32_t layer, const std::string& name, const std::string& hf_name, Shape shape,
+                Shard shard, int64_t shard_unit) {
     const TensorRole role = shape.size() == 1 ? TensorRole::kVector : TensorRole::kMatmul;
     out_.push_back({.name = cat("blk.", layer, ".", name),
                     .hf_name = cat("model.layers.", layer, ".", hf_name),
@@ -105,11 +114,10 @@ class TensorList {
                     .role = role,
                     .shard = shard,
                     .shard_unit = shard_unit,
-                    .unit = UnitKind::kLayer,
+                    .unit = unit,
                     .layer = layer});
   }
 
- private:
   std::vector<TensorSpec>& out_;
 };
 
@@ -118,29 +126,29 @@ void list_layer_tensors(TensorList& list, int32_t i, const Sizes& s, const Dense
   const int64_t k = s.kv_heads * s.head_dim;
   const int64_t v = s.kv_heads * s.v_head_dim;
   const int64_t group = s.heads / s.kv_heads;  // query heads stay with their KV head
-  list.in_layer(i, "attn_norm.weight", "input_layernorm.weight", {s.hidden}, Shard::kCopy);
-  list.in_layer(i, "attn_q.weight", "self_attn.q_proj.weight", {q, s.hidden}, Shard::kRows, group * s.head_dim);
-  list.in_layer(i, "attn_k.weight", "self_attn.k_proj.weight", {k, s.hidden}, Shard::kRows, s.head_dim);
-  list.in_layer(i, "attn_v.weight", "self_attn.v_proj.weight", {v, s.hidden}, Shard::kRows, s.v_head_dim);
-  list.in_layer(i, "attn_output.weight", "self_attn.o_proj.weight", {s.hidden, s.heads * s.v_head_dim}, Shard::kRows);
+  list.attention(i, "attn_norm.weight", "input_layernorm.weight", {s.hidden}, Shard::kCopy);
+  list.attention(i, "attn_q.weight", "self_attn.q_proj.weight", {q, s.hidden}, Shard::kRows, group * s.head_dim);
+  list.attention(i, "attn_k.weight", "self_attn.k_proj.weight", {k, s.hidden}, Shard::kRows, s.head_dim);
+  list.attention(i, "attn_v.weight", "self_attn.v_proj.weight", {v, s.hidden}, Shard::kRows, s.v_head_dim);
+  list.attention(i, "attn_output.weight", "self_attn.o_proj.weight", {s.hidden, s.heads * s.v_head_dim}, Shard::kRows);
   if (traits.qkv_bias) {
-    list.in_layer(i, "attn_q.bias", "self_attn.q_proj.bias", {q}, Shard::kRows, group * s.head_dim);
-    list.in_layer(i, "attn_k.bias", "self_attn.k_proj.bias", {k}, Shard::kRows, s.head_dim);
-    list.in_layer(i, "attn_v.bias", "self_attn.v_proj.bias", {v}, Shard::kRows, s.v_head_dim);
+    list.attention(i, "attn_q.bias", "self_attn.q_proj.bias", {q}, Shard::kRows, group * s.head_dim);
+    list.attention(i, "attn_k.bias", "self_attn.k_proj.bias", {k}, Shard::kRows, s.head_dim);
+    list.attention(i, "attn_v.bias", "self_attn.v_proj.bias", {v}, Shard::kRows, s.v_head_dim);
   }
-  if (traits.output_bias) list.in_layer(i, "attn_output.bias", "self_attn.o_proj.bias", {s.hidden}, Shard::kRows);
+  if (traits.output_bias) list.attention(i, "attn_output.bias", "self_attn.o_proj.bias", {s.hidden}, Shard::kRows);
   if (traits.qk_norm) {
-    list.in_layer(i, "attn_q_norm.weight", "self_attn.q_norm.weight", {s.head_dim}, Shard::kCopy);
-    list.in_layer(i, "attn_k_norm.weight", "self_attn.k_norm.weight", {s.head_dim}, Shard::kCopy);
+    list.attention(i, "attn_q_norm.weight", "self_attn.q_norm.weight", {s.head_dim}, Shard::kCopy);
+    list.attention(i, "attn_k_norm.weight", "self_attn.k_norm.weight", {s.head_dim}, Shard::kCopy);
   }
-  list.in_layer(i, "ffn_norm.weight", "post_attention_layernorm.weight", {s.hidden}, Shard::kCopy);
-  list.in_layer(i, "ffn_gate.weight", "mlp.gate_proj.weight", {s.ffn, s.hidden}, Shard::kRows);
-  list.in_layer(i, "ffn_up.weight", "mlp.up_proj.weight", {s.ffn, s.hidden}, Shard::kRows);
-  list.in_layer(i, "ffn_down.weight", "mlp.down_proj.weight", {s.hidden, s.ffn}, Shard::kRows);
+  list.feed_forward(i, "ffn_norm.weight", "post_attention_layernorm.weight", {s.hidden}, Shard::kCopy);
+  list.feed_forward(i, "ffn_gate.weight", "mlp.gate_proj.weight", {s.ffn, s.hidden}, Shard::kRows);
+  list.feed_forward(i, "ffn_up.weight", "mlp.up_proj.weight", {s.ffn, s.hidden}, Shard::kRows);
+  list.feed_forward(i, "ffn_down.weight", "mlp.down_proj.weight", {s.hidden, s.ffn}, Shard::kRows);
   if (traits.mlp_bias) {
-    list.in_layer(i, "ffn_gate.bias", "mlp.gate_proj.bias", {s.ffn}, Shard::kRows);
-    list.in_layer(i, "ffn_up.bias", "mlp.up_proj.bias", {s.ffn}, Shard::kRows);
-    list.in_layer(i, "ffn_down.bias", "mlp.down_proj.bias", {s.hidden}, Shard::kRows);
+    list.feed_forward(i, "ffn_gate.bias", "mlp.gate_proj.bias", {s.ffn}, Shard::kRows);
+    list.feed_forward(i, "ffn_up.bias", "mlp.up_proj.bias", {s.ffn}, Shard::kRows);
+    list.feed_forward(i, "ffn_down.bias", "mlp.down_proj.bias", {s.hidden}, Shard::kRows);
   }
 }
 

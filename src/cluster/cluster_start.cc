@@ -49,9 +49,17 @@ ModelShare share_of(const StageSite& site) {
   return share;
 }
 
+void show_units(const StageUnits& units, ClusterNode& node) {
+  const auto layers = [](int32_t sublayers) { return static_cast<double>(sublayers) / kSublayers; };
+  node.first_layer = layers(units.first_sublayer);
+  node.num_layers = layers(units.num_sublayers());
+  node.layers = layers_text(units);
+  node.embedding = units.embedding;
+  node.output = units.output;
+}
+
 std::string units_text(const StageUnits& units) {
-  std::string text =
-      units.num_layers() == 0 ? std::string("no layers") : cat("layers ", units.first_layer, "-", units.end_layer - 1);
+  std::string text = layers_text(units);
   if (units.embedding) text += ", embedding";
   if (units.output) text += ", output";
   return text;
@@ -274,15 +282,11 @@ void Cluster::take_placement(const StageSite& site, const Placement& placement) 
   const auto gathers = [&](size_t stage) {
     if (stage + 1 == placement.stages.size()) return false;
     const StageUnits& next = placement.stages[stage + 1].units;
-    return next.output && next.num_layers() == 0;
+    return next.output && next.num_sublayers() == 0;
   };
   head_gathers_ = gathers(0);
   for (size_t i = 0; i < nodes_.size(); ++i) nodes_[i].gathers = gathers(i + 1);
-  head_.first_layer = own.first_layer;
-  head_.end_layer = own.end_layer;
-  head_.num_layers = own.num_layers();
-  head_.embedding = own.embedding;
-  head_.output = own.output;
+  show_units(own, head_);
 
   assembly_.num_stages = nodes_.size() + 1;
   assembly_.steps_in_flight = options_.steps_in_flight;
@@ -338,8 +342,8 @@ void Cluster::build_head_stages(const StageSite& site) {
   };
   head_stages_.first = make(first_units_, 0, output_on_head_ ? 0.8 : 1.0, nullptr);
   if (output_on_head_) {
-    const int32_t end = spec_.num_layers();
-    head_stages_.output = make({.first_layer = end, .end_layer = end, .output = true}, 0.8, 1,
+    const int32_t end = kSublayers * spec_.num_layers();
+    head_stages_.output = make({.first_sublayer = end, .end_sublayer = end, .output = true}, 0.8, 1,
                                &head_stages_.first->weights().embedding());
   }
   head_.weight_bytes = assembly_.packed_bytes;
@@ -401,16 +405,14 @@ void Cluster::link_up() {
 std::vector<ClusterNode> Cluster::describe_nodes() const {
   std::vector<ClusterNode> all = {head_};
   for (const Node& node : nodes_) {
-    all.push_back({.name = node.name,
-                   .isa = node.isa,
-                   .threads = node.threads,
-                   .first_layer = node.units.first_layer,
-                   .end_layer = node.units.end_layer,
-                   .num_layers = node.units.num_layers(),
-                   .output = node.units.output,
-                   .memory_bytes = node.memory_bytes,
-                   .weight_bytes = node.weight_bytes,
-                   .kv_bytes = node.kv_bytes});
+    ClusterNode& shown = all.emplace_back();
+    shown.name = node.name;
+    shown.isa = node.isa;
+    shown.threads = node.threads;
+    shown.memory_bytes = node.memory_bytes;
+    shown.weight_bytes = node.weight_bytes;
+    shown.kv_bytes = node.kv_bytes;
+    show_units(node.units, shown);
   }
   return all;
 }

@@ -41,19 +41,28 @@ NodeDescription read_description(const nlohmann::json& json) {
 nlohmann::json to_json(const NodeCosts& costs) {
   nlohmann::json at = nlohmann::json::array();
   for (const UnitSeconds& seconds : costs.at) {
-    at.push_back({{"rows", seconds.rows}, {"layer", seconds.layer_seconds}, {"output", seconds.output_seconds}});
+    at.push_back({{"rows", seconds.rows},
+                  {"attention", seconds.attention_seconds},
+                  {"feed_forward", seconds.feed_forward_seconds},
+                  {"output", seconds.output_seconds}});
   }
-  return {{"at", at}, {"probe_layer_bytes", costs.probe_layer_bytes}, {"fixed", costs.fixed_seconds}};
+  return {{"at", at},
+          {"attention_bytes", costs.probe_bytes.attention},
+          {"feed_forward_bytes", costs.probe_bytes.feed_forward},
+          {"fixed", costs.fixed_seconds}};
 }
 
 NodeCosts read_costs(const nlohmann::json& json) {
   constexpr double kMostSeconds = 1e6;
+  constexpr int64_t kMostBytes = int64_t{1} << 50;
   NodeCosts costs{.at = {},
-                  .probe_layer_bytes = read_integer(json, "probe_layer_bytes", 1, int64_t{1} << 50),
+                  .probe_bytes = {.attention = read_integer(json, "attention_bytes", 1, kMostBytes),
+                                  .feed_forward = read_integer(json, "feed_forward_bytes", 1, kMostBytes)},
                   .fixed_seconds = read_number(json, "fixed", 0, kMostSeconds)};
   for (const nlohmann::json& at : read_array(json, "at", 1, 64)) {
     costs.at.push_back({.rows = static_cast<int32_t>(read_integer(at, "rows", 1, kMostSteps)),
-                        .layer_seconds = read_number(at, "layer", 0, kMostSeconds),
+                        .attention_seconds = read_number(at, "attention", 0, kMostSeconds),
+                        .feed_forward_seconds = read_number(at, "feed_forward", 0, kMostSeconds),
                         .output_seconds = read_number(at, "output", 0, kMostSeconds)});
   }
   return costs;
@@ -76,18 +85,19 @@ ComputeRules read_compute_rules(const nlohmann::json& json) {
 
 nlohmann::json to_json(const StageUnits& units) {
   return {{"embedding", units.embedding},
-          {"first_layer", units.first_layer},
-          {"end_layer", units.end_layer},
+          {"first_sublayer", units.first_sublayer},
+          {"end_sublayer", units.end_sublayer},
           {"output", units.output}};
 }
 
 StageUnits read_units(const nlohmann::json& json, int32_t num_layers) {
-  const auto first = static_cast<int32_t>(read_integer(json, "first_layer", 0, num_layers));
+  const int32_t all = kSublayers * num_layers;
+  const auto first = static_cast<int32_t>(read_integer(json, "first_sublayer", 0, all));
   const StageUnits units{.embedding = read_bool(json, "embedding"),
-                         .first_layer = first,
-                         .end_layer = static_cast<int32_t>(read_integer(json, "end_layer", first, num_layers)),
+                         .first_sublayer = first,
+                         .end_sublayer = static_cast<int32_t>(read_integer(json, "end_sublayer", first, all)),
                          .output = read_bool(json, "output")};
-  if (!units.embedding && units.num_layers() == 0 && !units.output) {
+  if (!units.embedding && units.num_sublayers() == 0 && !units.output) {
     throw Error(ErrorCode::kCorrupt, "a stage without units");
   }
   return units;

@@ -11,7 +11,7 @@
 namespace headrace::cluster {
 
 /// Version of all that machines say to each other; another one is refused at the handshake.
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 
 /// What a frame holds.
 enum class FrameKind : uint8_t {

@@ -16,7 +16,7 @@
 namespace headrace::cluster {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 // Bounds: 2 TB in ranges of 8 MiB, and a text that fits into a control message.
 constexpr size_t kMaxFiles = 4096;
 constexpr size_t kMaxRanges = 250'000;
@@ -58,7 +58,7 @@ ManifestRange range_from(const nlohmann::json& row, const ModelManifest& manifes
   range.digest = digest_from(row[3].get<std::string>());
   range.unit =
       static_cast<RangeUnit>(as_integer(row[4], "unit of a range", 0, static_cast<int64_t>(RangeUnit::kOutput)));
-  const bool is_layer = range.unit == RangeUnit::kLayer;
+  const bool is_layer = range.unit == RangeUnit::kAttention || range.unit == RangeUnit::kFeedForward;
   range.layer = static_cast<int32_t>(
       as_integer(row[5], "layer of a range", is_layer ? 0 : -1, is_layer ? manifest.num_layers - 1 : -1));
   const ManifestFile& file = manifest.files[range.file];
@@ -87,8 +87,10 @@ bool ModelManifest::needs(const StageUnits& units, const ManifestRange& range) c
       return true;
     case RangeUnit::kEmbedding:
       return units.embedding || (units.output && tied_output);
-    case RangeUnit::kLayer:
-      return range.layer >= units.first_layer && range.layer < units.end_layer;
+    case RangeUnit::kAttention:
+      return units.has_attention(range.layer);
+    case RangeUnit::kFeedForward:
+      return units.has_feed_forward(range.layer);
     case RangeUnit::kOutput:
       return units.output;
   }

@@ -18,7 +18,8 @@ inline constexpr int64_t kMaxRangeBytes = int64_t{8} << 20;
 enum class RangeUnit : uint8_t {
   kHeader,  ///< all: what comes before the tensors, whole small files, tensors that are no unit's
   kEmbedding,
-  kLayer,
+  kAttention,
+  kFeedForward,
   kOutput,
 };
 
@@ -35,7 +36,7 @@ struct ManifestRange {
   int64_t bytes = 0;    ///< 1 to kMaxRangeBytes
   uint64_t digest = 0;  ///< XXH3, 64 bits
   RangeUnit unit = RangeUnit::kHeader;
-  int32_t layer = -1;  ///< of kLayer
+  int32_t layer = -1;  ///< of kAttention and kFeedForward
   bool operator==(const ManifestRange&) const = default;
 };
 

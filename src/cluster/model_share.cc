@@ -56,14 +56,24 @@ struct UnitOfTensor {
   int32_t layer = -1;
 };
 
+RangeUnit range_unit(UnitKind unit) noexcept {
+  switch (unit) {
+    case UnitKind::kEmbedding:
+      return RangeUnit::kEmbedding;
+    case UnitKind::kAttention:
+      return RangeUnit::kAttention;
+    case UnitKind::kFeedForward:
+      return RangeUnit::kFeedForward;
+    case UnitKind::kOutput:
+      return RangeUnit::kOutput;
+  }
+  return RangeUnit::kHeader;
+}
+
 std::map<std::string, UnitOfTensor, std::less<>> units_by_name(const ArchSpec& spec, ModelFormat format) {
   std::map<std::string, UnitOfTensor, std::less<>> units;
   for (const TensorSpec& tensor : spec.tensors) {
-    const RangeUnit unit = tensor.unit == UnitKind::kEmbedding ? RangeUnit::kEmbedding
-                           : tensor.unit == UnitKind::kLayer   ? RangeUnit::kLayer
-                                                               : RangeUnit::kOutput;
-    units[format == ModelFormat::kGguf ? tensor.name : tensor.hf_name] = {
-        unit, unit == RangeUnit::kLayer ? tensor.layer : -1};
+    units[format == ModelFormat::kGguf ? tensor.name : tensor.hf_name] = {range_unit(tensor.unit), tensor.layer};
   }
   return units;
 }

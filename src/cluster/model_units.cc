@@ -4,15 +4,23 @@
 #include "model/workspace.h"
 
 namespace headrace::cluster {
-int64_t ModelUnits::weight_bytes(const StageUnits& units) const noexcept {
-  int64_t bytes = (units.embedding ? embedding_bytes : 0) + (units.output ? output_bytes : 0);
-  if (units.embedding && units.output) bytes -= shared_bytes;
-  for (int32_t i = units.first_layer; i < units.end_layer; ++i) bytes += layers[static_cast<size_t>(i)].weight_bytes;
+
+SublayerBytes ModelUnits::sublayer_bytes(int32_t first, int32_t end) const noexcept {
+  SublayerBytes bytes;
+  for (int32_t i = first; i < end; ++i) {
+    (i % kSublayers == 0 ? bytes.attention : bytes.feed_forward) += sublayers[static_cast<size_t>(i)].weight_bytes;
+  }
   return bytes;
 }
 
+int64_t ModelUnits::weight_bytes(const StageUnits& units) const noexcept {
+  int64_t bytes = (units.embedding ? embedding_bytes : 0) + (units.output ? output_bytes : 0);
+  if (units.embedding && units.output) bytes -= shared_bytes;
+  return bytes + sublayer_bytes(units.first_sublayer, units.end_sublayer).total();
+}
+
 int64_t ModelUnits::total_bytes() const noexcept {
-  return weight_bytes({.embedding = true, .first_layer = 0, .end_layer = num_layers(), .output = true});
+  return weight_bytes({.embedding = true, .first_sublayer = 0, .end_sublayer = num_sublayers(), .output = true});
 }
 
 ModelUnits model_units(const ArchSpec& spec, const ModelFiles& files, DType kv_dtype) {
@@ -26,9 +34,10 @@ ModelUnits model_units(const ArchSpec& spec, const ModelFiles& files, DType kv_d
   for (const LayerSpec& layer : spec.layers) {
     // Of the group as if it had this layer alone.
     const int32_t number = units.num_layers();
-    units.layers.push_back(
+    units.sublayers.push_back(
         {.kv_bytes_per_token = kv_bytes_per_token(spec, CacheGroupSpec{.window = 0, .layers = {number}}, kv_dtype),
          .cache_group = layer.cache_group});
+    units.sublayers.emplace_back();
   }
   for (const TensorSpec& tensor : spec.tensors) {
     const TensorView view = find_spec_tensor(files, tensor);
@@ -44,10 +53,12 @@ ModelUnits model_units(const ArchSpec& spec, const ModelFiles& files, DType kv_d
         units.output_bytes += bytes;
         units.output_multiply_adds += multiply_adds;
         break;
-      case UnitKind::kLayer:
-        LayerUnit& layer = units.layers[static_cast<size_t>(tensor.layer)];
-        layer.weight_bytes += bytes;
-        layer.multiply_adds += multiply_adds;
+      case UnitKind::kAttention:
+      case UnitKind::kFeedForward:
+        const int32_t index = kSublayers * tensor.layer + (tensor.unit == UnitKind::kFeedForward ? 1 : 0);
+        SublayerUnit& sublayer = units.sublayers[static_cast<size_t>(index)];
+        sublayer.weight_bytes += bytes;
+        sublayer.multiply_adds += multiply_adds;
         break;
     }
   }

@@ -14,12 +14,19 @@ struct UnitCacheGroup {
   int32_t window = 0;  ///< 0: full
 };
 
-/// What one layer weighs and caches.
-struct LayerUnit {
-  int64_t weight_bytes = 0;  ///< in the model's files
-  int64_t kv_bytes_per_token = 0;
-  int32_t cache_group = 0;   ///< index into ModelUnits::groups
-  double multiply_adds = 0;  ///< of a token, in the layer's products
+/// What the attention or the feed-forward of a layer weighs and caches.
+struct SublayerUnit {
+  int64_t weight_bytes = 0;        ///< in the model's files
+  int64_t kv_bytes_per_token = 0;  ///< of an attention
+  int32_t cache_group = 0;         ///< of an attention: index into ModelUnits::groups
+  double multiply_adds = 0;        ///< of a token, in its products
+};
+
+/// Bytes of weights of some sublayers, by kind: what they take is found from these.
+struct SublayerBytes {
+  int64_t attention = 0;
+  int64_t feed_forward = 0;
+  [[nodiscard]] int64_t total() const noexcept { return attention + feed_forward; }
 };
 
 /// What the units of placement of a model are.
@@ -28,7 +35,7 @@ struct ModelUnits {
   int64_t output_bytes = 0;  ///< final norm and projection
   int64_t shared_bytes = 0;  ///< of the matrix in both of these, where they share one: a machine with both has it once
   double output_multiply_adds = 0;
-  std::vector<LayerUnit> layers;
+  std::vector<SublayerUnit> sublayers;  ///< attention and feed-forward of each layer in turn
   std::vector<UnitCacheGroup> groups;
   int32_t hidden = 0;
   int32_t vocab_size = 0;
@@ -36,7 +43,9 @@ struct ModelUnits {
   int64_t token_workspace_bytes = 0;  ///< intermediate values of a token of a step (model/workspace.h)
   int64_t row_workspace_bytes = 0;    ///< the same in a stage without layers
 
-  [[nodiscard]] int32_t num_layers() const noexcept { return static_cast<int32_t>(layers.size()); }
+  [[nodiscard]] int32_t num_sublayers() const noexcept { return static_cast<int32_t>(sublayers.size()); }
+  [[nodiscard]] int32_t num_layers() const noexcept { return num_sublayers() / kSublayers; }
+  [[nodiscard]] SublayerBytes sublayer_bytes(int32_t first, int32_t end) const noexcept;
   /// Bytes of the weights of a machine with these units, in the model's files.
   [[nodiscard]] int64_t weight_bytes(const StageUnits& units) const noexcept;
   [[nodiscard]] int64_t total_bytes() const noexcept;

@@ -11,20 +11,21 @@ namespace headrace::cluster {
 /// Seconds that units take on a node in a step of that many rows.
 struct UnitSeconds {
   int32_t rows = 1;
-  double layer_seconds = 0;   ///< of the probe layer
-  double output_seconds = 0;  ///< final norm and output projection of all rows
+  double attention_seconds = 0;     ///< of the probe layer
+  double feed_forward_seconds = 0;  ///< of the probe layer
+  double output_seconds = 0;        ///< final norm and output projection of all rows
 };
 
 /// What a node was measured, or is said, to take.
 struct NodeCosts {
   std::vector<UnitSeconds> at{};  ///< ascending in rows, at least one
-  int64_t probe_layer_bytes = 0;  ///< weights of the layer that was measured; other layers take in proportion to theirs
+  SublayerBytes probe_bytes{};    ///< of the layer that was measured; others take in proportion to theirs, by kind
   double fixed_seconds = 0;       ///< of each step of a node that holds units, whatever they are
 
   /// Between measured numbers of rows in proportion; below the first as the first; above the last, from there on as
   /// from the last but one, or by the row where there is one alone.
-  /// Of layers with that many bytes of weights.
-  [[nodiscard]] double layer_seconds(int64_t weight_bytes, int32_t rows) const noexcept;
+  /// Of sublayers with that many bytes of weights.
+  [[nodiscard]] double layer_seconds(const SublayerBytes& bytes, int32_t rows) const noexcept;
   [[nodiscard]] double output_seconds(int32_t rows) const noexcept;
 };
 

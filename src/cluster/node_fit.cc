@@ -70,26 +70,30 @@ int64_t CacheShape::blocks_in(int64_t bytes, const std::vector<int64_t>& token_b
 
 NodeFit::NodeFit(const ModelUnits& model, const NodeOffer& offer, const PlacementOptions& options, bool is_head)
     : model_(model), offer_(offer), options_(options), cache_(model, options), is_head_(is_head) {
-  bytes_before_.push_back(0);
+  bytes_before_.emplace_back();
   kv_before_.assign(model.groups.size(), {0});
-  for (const LayerUnit& layer : model.layers) {
-    bytes_before_.push_back(bytes_before_.back() + layer.weight_bytes);
+  for (int32_t index = 0; index < model.num_sublayers(); ++index) {
+    const SublayerUnit& sublayer = model.sublayers[static_cast<size_t>(index)];
+    const SublayerBytes own = model.sublayer_bytes(index, index + 1);
+    const SublayerBytes& before = bytes_before_.back();
+    bytes_before_.push_back({before.attention + own.attention, before.feed_forward + own.feed_forward});
     for (size_t i = 0; i < kv_before_.size(); ++i) {
-      const bool is_own = i == static_cast<size_t>(layer.cache_group);
-      kv_before_[i].push_back(kv_before_[i].back() + (is_own ? layer.kv_bytes_per_token : 0));
+      const bool is_own = i == static_cast<size_t>(sublayer.cache_group);
+      kv_before_[i].push_back(kv_before_[i].back() + (is_own ? sublayer.kv_bytes_per_token : 0));
     }
   }
 }
 
 double NodeFit::compute_seconds(int32_t first, int32_t end, bool output) const noexcept {
   if (holds_nothing(first, end, output)) return 0;
-  const double layers = offer_.costs.fixed_seconds + offer_.costs.layer_seconds(layer_bytes(first, end), options_.rows);
+  const double layers =
+      offer_.costs.fixed_seconds + offer_.costs.layer_seconds(sublayer_bytes(first, end), options_.rows);
   const double projection = output ? offer_.costs.output_seconds(output_rows()) : 0;
   return layers + projection + (output == is_head_ ? 0 : logits_seconds(model_, output_rows()));
 }
 
 double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const noexcept {
-  const bool is_whole = first == 0 && end == model_.num_layers() && output;
+  const bool is_whole = first == 0 && end == model_.num_sublayers() && output;
   if (holds_nothing(first, end, output)) return 0;
   if (output && !is_head_) {
     // The logits of rows with an output go to the head.
@@ -100,20 +104,19 @@ double NodeFit::transfer_seconds(int32_t first, int32_t end, bool output) const 
   const int64_t token_bytes =
       options_.token_bytes > 0 ? options_.token_bytes : model_.hidden * static_cast<int64_t>(sizeof(float));
   // From the last layers, only rows with an output go on.
-  const int32_t rows = end == model_.num_layers() ? output_rows() : options_.rows;
+  const int32_t rows = end == model_.num_sublayers() ? output_rows() : options_.rows;
   return static_cast<double>(rows * token_bytes) / offer_.link.bytes_per_second;
 }
 
 int64_t NodeFit::weight_bytes(int32_t first, int32_t end, bool output) const noexcept {
-  return packed(model_.weight_bytes({.embedding = is_head_, .first_layer = 0, .end_layer = 0, .output = output}) +
-                layer_bytes(first, end));
+  return packed(model_.weight_bytes({.embedding = is_head_, .output = output}) + sublayer_bytes(first, end).total());
 }
 
 int64_t NodeFit::workspace_bytes(int32_t first, int32_t end, bool output) const noexcept {
   if (holds_nothing(first, end, output)) return 0;
   int64_t token_bytes = first == end ? model_.row_workspace_bytes : model_.token_workspace_bytes;
   // Where layers and output are a stage of their own each, so is the workspace.
-  const bool is_whole = first == 0 && end == model_.num_layers();
+  const bool is_whole = first == 0 && end == model_.num_sublayers();
   if (output && is_head_ && !is_whole) token_bytes += model_.row_workspace_bytes;
   const int64_t logit_rows = std::min<int64_t>(kLogitRows, options_.max_step_tokens);
   return options_.max_step_tokens * token_bytes +
@@ -129,16 +132,16 @@ std::vector<int64_t> NodeFit::group_token_bytes(int32_t first, int32_t end) cons
 }
 
 int64_t NodeFit::kv_blocks(int32_t first, int32_t end, bool output) const {
-  if (holds_nothing(first, end, output)) return kNoLayers;
+  if (holds_nothing(first, end, output)) return kNoCache;
   int64_t room = offer_.memory_bytes - weight_bytes(first, end, output) - workspace_bytes(first, end, output);
   if (room < 0) return -1;
-  if (first == end) return kNoLayers;
+  if (!caches(first, end)) return kNoCache;
   if (options_.kv_limit_bytes > 0) room = std::min(room, options_.kv_limit_bytes);
   return cache_.blocks_in(room, group_token_bytes(first, end));
 }
 
 int64_t NodeFit::kv_bytes(int32_t first, int32_t end, int64_t blocks) const {
-  return first == end ? 0 : cache_.bytes_of(blocks, group_token_bytes(first, end));
+  return !caches(first, end) ? 0 : cache_.bytes_of(blocks, group_token_bytes(first, end));
 }
 
 }  // namespace headrace::cluster

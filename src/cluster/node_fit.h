@@ -31,10 +31,11 @@ class CacheShape {
 /// Seconds that `rows` rows of logits cost the machine that sends them, and the head that takes them.
 [[nodiscard]] double logits_seconds(const ModelUnits& model, int32_t rows) noexcept;
 
-/// Time and memory of the units that a node may be given; all of it found in O(groups).
+/// Time and memory of the units, sublayers [first, end) and the output, that a node may be given; all of it found in
+/// O(groups).
 class NodeFit {
  public:
-  static constexpr int64_t kNoLayers = std::numeric_limits<int32_t>::max();
+  static constexpr int64_t kNoCache = std::numeric_limits<int32_t>::max();
 
   NodeFit(const ModelUnits& model, const NodeOffer& offer, const PlacementOptions& options, bool is_head);
 
@@ -44,7 +45,7 @@ class NodeFit {
   [[nodiscard]] int64_t weight_bytes(int32_t first, int32_t end, bool output) const noexcept;
   [[nodiscard]] int64_t workspace_bytes(int32_t first, int32_t end, bool output) const noexcept;
   /// Blocks of the cache group that needs most for which the node has room beside these units; -1 where it has not
-  /// even room for one sequence, kNoLayers where it needs none.
+  /// even room for one sequence, kNoCache where it needs none.
   [[nodiscard]] int64_t kv_blocks(int32_t first, int32_t end, bool output) const;
   [[nodiscard]] int64_t kv_bytes(int32_t first, int32_t end, int64_t blocks) const;
   [[nodiscard]] const CacheShape& cache() const noexcept { return cache_; }
@@ -56,8 +57,14 @@ class NodeFit {
   [[nodiscard]] int32_t output_rows() const noexcept {
     return options_.output_rows > 0 ? std::min(options_.output_rows, options_.rows) : options_.rows;
   }
-  [[nodiscard]] int64_t layer_bytes(int32_t first, int32_t end) const noexcept {
-    return bytes_before_[static_cast<size_t>(end)] - bytes_before_[static_cast<size_t>(first)];
+  [[nodiscard]] SublayerBytes sublayer_bytes(int32_t first, int32_t end) const noexcept {
+    const SublayerBytes& until = bytes_before_[static_cast<size_t>(end)];
+    const SublayerBytes& before = bytes_before_[static_cast<size_t>(first)];
+    return {until.attention - before.attention, until.feed_forward - before.feed_forward};
+  }
+  /// Sublayers [first, end) with no attention among them have no cache.
+  [[nodiscard]] static bool caches(int32_t first, int32_t end) noexcept {
+    return StageUnits{.first_sublayer = first, .end_sublayer = end}.caches();
   }
   [[nodiscard]] std::vector<int64_t> group_token_bytes(int32_t first, int32_t end) const;
 
@@ -66,8 +73,8 @@ class NodeFit {
   const PlacementOptions& options_;
   CacheShape cache_;
   bool is_head_;
-  std::vector<int64_t> bytes_before_;            // weights of the layers before each
-  std::vector<std::vector<int64_t>> kv_before_;  // of each group: bytes a token of the layers before each
+  std::vector<SublayerBytes> bytes_before_;      // weights of the sublayers before each
+  std::vector<std::vector<int64_t>> kv_before_;  // of each group: bytes a token of the sublayers before each
 };
 
 }  // namespace headrace::cluster

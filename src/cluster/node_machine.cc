@@ -67,7 +67,7 @@ int64_t NodeMachine::kv_bytes(const StageRules& rules) const {
   int64_t bytes = 0;
   for (size_t group = 0; group < rules.group_blocks.size(); ++group) {
     CacheGroupSpec own = model().spec.cache_groups[group];
-    std::erase_if(own.layers, [&](int32_t layer) { return layer < units->first_layer || layer >= units->end_layer; });
+    std::erase_if(own.layers, [&](int32_t layer) { return !units->has_attention(layer); });
     bytes += int64_t{rules.group_blocks[group]} * kBlockTokens *
              kv_bytes_per_token(model().spec, own, model().rules.kv_dtype);
   }

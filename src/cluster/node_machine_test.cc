@@ -9,7 +9,8 @@ namespace {
 
 const std::string kGguf = std::string(HR_TEST_DATA) + "/gguf/llama-Q8_0.gguf";
 const std::string kOther = std::string(HR_TEST_DATA) + "/gguf/qwen2-Q8_0.gguf";
-const StageUnits kUnits{.first_layer = 1, .end_layer = 3};
+const StageUnits kUnits{.first_sublayer = 2, .end_sublayer = 6};
+const StageUnits kHalves{.first_sublayer = 3, .end_sublayer = 7};
 const ComputeRules kRules{.max_step_tokens = 32};
 
 class NodeMachineTest : public testing::Test {
@@ -54,21 +55,25 @@ TEST_F(NodeMachineTest, KeepsWhatItHasPacked) {
 TEST_F(NodeMachineTest, PacksAnewForOtherUnitsModelsAndRules) {
   open(kGguf);
   EXPECT_TRUE(load(kUnits));
-  EXPECT_TRUE(load({.first_layer = 1, .end_layer = 2}));
+  EXPECT_TRUE(load({.first_sublayer = 2, .end_sublayer = 4}));
   machine_.give_back(make_stage(8));
   open(kOther);
-  EXPECT_FALSE(machine_.has_packed(kOther, {.first_layer = 1, .end_layer = 2}));
-  EXPECT_TRUE(load({.first_layer = 1, .end_layer = 2}));
+  EXPECT_FALSE(machine_.has_packed(kOther, {.first_sublayer = 2, .end_sublayer = 4}));
+  EXPECT_TRUE(load({.first_sublayer = 2, .end_sublayer = 4}));
   open(kOther, {.kv_dtype = DType::kF32, .max_step_tokens = 32});
-  EXPECT_TRUE(load({.first_layer = 1, .end_layer = 2}));
+  EXPECT_TRUE(load({.first_sublayer = 2, .end_sublayer = 4}));
 }
 
 TEST_F(NodeMachineTest, TellsTheBytesOfACacheBeforeItIsMade) {
   open(kGguf);
   EXPECT_THROW((void)machine_.kv_bytes({.group_blocks = {8}}), Error);
-  load(kUnits);
-  const int64_t told = machine_.kv_bytes({.group_blocks = {8}});
-  EXPECT_EQ(make_stage(8)->kv_bytes(), told);
+  for (const StageUnits& units : {kUnits, kHalves}) {
+    load(units);
+    const int64_t told = machine_.kv_bytes({.group_blocks = {8}});
+    auto stage = make_stage(8);
+    EXPECT_EQ(stage->kv_bytes(), told);
+    machine_.give_back(std::move(stage));
+  }
 }
 
 TEST_F(NodeMachineTest, RefusesWhatComesTooSoon) {

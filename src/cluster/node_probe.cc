@@ -23,14 +23,6 @@ constexpr double kRoundsSeconds = 1.5;
 /// No more rows once a step took longer than this.
 constexpr double kLongStep = 0.25;
 
-int64_t layer_bytes(const ModelFiles& files, const ArchSpec& spec, const StageUnits& units) {
-  int64_t bytes = 0;
-  for (const TensorSpec& tensor : spec.tensors) {
-    if (units.holds(spec, tensor)) bytes += static_cast<int64_t>(find_spec_tensor(files, tensor).bytes.size());
-  }
-  return bytes;
-}
-
 /// Rows that decode one token each, every one with a block of its own after those that all share.
 StepPlan decode_plan(const ArchSpec& spec, int32_t rows, uint64_t step) {
   constexpr int32_t kShared = kContext / kBlockTokens;
@@ -100,14 +92,25 @@ class Probe {
 }  // namespace
 
 NodeCosts probe_node(const ProbeSite& site) {
-  const StageUnits layer{.first_layer = 0, .end_layer = 1};
-  NodeCosts costs{.at = {}, .probe_layer_bytes = layer_bytes(site.files, site.spec, layer)};
-  const int32_t end = site.spec.num_layers();
-  const std::vector<double> layers = Probe(site, layer).run(kRows);
+  NodeCosts costs;
+  for (const TensorSpec& tensor : site.spec.tensors) {
+    if (tensor.layer != 0) continue;
+    const auto bytes = static_cast<int64_t>(find_spec_tensor(site.files, tensor).bytes.size());
+    (tensor.unit == UnitKind::kAttention ? costs.probe_bytes.attention : costs.probe_bytes.feed_forward) += bytes;
+  }
+  const int32_t end = kSublayers * site.spec.num_layers();
+  const std::vector<double> layers = Probe(site, {.end_sublayer = kSublayers}).run(kRows);
+  const auto rows = std::span(kRows).first(layers.size());
+  const std::vector<double> attentions = Probe(site, {.end_sublayer = 1}).run(rows);
   const std::vector<double> outputs =
-      Probe(site, {.first_layer = end, .end_layer = end, .output = true}).run(std::span(kRows).first(layers.size()));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    costs.at.push_back({.rows = kRows[i], .layer_seconds = layers[i], .output_seconds = outputs[i]});
+      Probe(site, {.first_sublayer = end, .end_sublayer = end, .output = true}).run(rows);
+  for (size_t i = 0; i < std::min(attentions.size(), outputs.size()); ++i) {
+    // Measured one after the other, the part may seem to take longer than the whole.
+    const double attention = std::min(attentions[i], layers[i]);
+    costs.at.push_back({.rows = kRows[i],
+                        .attention_seconds = attention,
+                        .feed_forward_seconds = layers[i] - attention,
+                        .output_seconds = outputs[i]});
   }
   return costs;
 }

@@ -21,9 +21,9 @@ struct ProbeSite {
   DType kv_dtype = DType::kF16;
 };
 
-/// Measures what a decoder layer and the output projection take here, in steps of 1 to 128 rows that decode after some
-/// hundred tokens: by a stage with the first layer and one with the output, which are packed for it and dropped.
-/// Three seconds or so; less rows where a step takes long. Throws as Stage and StageWeights do.
+/// Measures what a decoder layer, its attention alone, and the output projection take here, in steps of 1 to 128 rows
+/// that decode after some hundred tokens: by a stage for each, which is packed for it and dropped. Five seconds or so;
+/// less rows where a step takes long. Throws as Stage and StageWeights do.
 [[nodiscard]] NodeCosts probe_node(const ProbeSite& site);
 
 }  // namespace headrace::cluster

@@ -18,12 +18,15 @@ TEST(NodeProbe, MeasuresLayerAndOutputByRows) {
   check_costs(costs, "here");
   ASSERT_GE(costs.at.size(), 2u);
   EXPECT_EQ(costs.at.front().rows, 1);
-  EXPECT_EQ(costs.probe_layer_bytes, model_units(spec, files, DType::kF16).layers.front().weight_bytes);
+  const SublayerBytes bytes = model_units(spec, files, DType::kF16).sublayer_bytes(0, kSublayers);
+  EXPECT_EQ(costs.probe_bytes.attention, bytes.attention);
+  EXPECT_EQ(costs.probe_bytes.feed_forward, bytes.feed_forward);
   for (const UnitSeconds& at : costs.at) {
-    EXPECT_GT(at.layer_seconds, 0);
+    EXPECT_GT(at.attention_seconds, 0);
+    EXPECT_GE(at.feed_forward_seconds, 0);
     EXPECT_GT(at.output_seconds, 0);
   }
-  EXPECT_GT(costs.at.back().layer_seconds, costs.at.front().layer_seconds) << "128 rows against one";
+  EXPECT_GT(costs.layer_seconds(bytes, costs.at.back().rows), costs.layer_seconds(bytes, 1)) << "128 rows against one";
 }
 
 }  // namespace

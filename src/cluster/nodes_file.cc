@@ -52,10 +52,13 @@ struct Entry {
 };
 
 NodeCosts measured_costs(const Entry& entry, const ModelUnits& model) {
-  NodeCosts costs{.probe_layer_bytes = model.layers.front().weight_bytes, .fixed_seconds = entry.fixed_ms * 1e-3};
+  NodeCosts costs{.probe_bytes = model.sublayer_bytes(0, kSublayers), .fixed_seconds = entry.fixed_ms * 1e-3};
+  const auto bytes = [](int64_t of) { return static_cast<double>(of); };
+  const double attention_share = bytes(costs.probe_bytes.attention) / bytes(costs.probe_bytes.total());
   for (size_t i = 0; i < entry.rows.size(); ++i) {
     costs.at.push_back({.rows = entry.rows[i],
-                        .layer_seconds = entry.layer_ms[i] * 1e-3,
+                        .attention_seconds = attention_share * entry.layer_ms[i] * 1e-3,
+                        .feed_forward_seconds = (1 - attention_share) * entry.layer_ms[i] * 1e-3,
                         .output_seconds = entry.output_ms[i] * 1e-3});
   }
   check_costs(costs, entry.name);

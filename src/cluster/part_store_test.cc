@@ -275,10 +275,10 @@ TEST(PartStore, AnyCutAnyOrderKilledAnywhereGivesTheSameBytes) {
   EXPECT_TRUE(holds_for_histories([&] {
     if (histories++ >= 30 && !is_long_tier()) return;  // each life is a process
     const TestFolder folder;
-    const auto layers = *rc::gen::pair(rc::gen::inRange(0, 5), rc::gen::inRange(0, 5));
+    const auto ends = *rc::gen::pair(rc::gen::inRange(0, 9), rc::gen::inRange(0, 9));
     const StageUnits units{.embedding = *rc::gen::arbitrary<bool>(),
-                           .first_layer = std::min(layers.first, layers.second),
-                           .end_layer = std::max(layers.first, layers.second),
+                           .first_sublayer = std::min(ends.first, ends.second),
+                           .end_sublayer = std::max(ends.first, ends.second),
                            .output = *rc::gen::arbitrary<bool>()};
     std::mt19937_64 random(*rc::gen::arbitrary<uint64_t>());
     const fs::path journal = fs::path(folder.path()) / shared.share.hash() / "journal";
@@ -368,11 +368,11 @@ TEST(ModelManifest, ReadsBackAndRefusesWhatCannotBe) {
   EXPECT_THAT(refused("/ranges/0/2", kMaxRangeBytes + 1), HasSubstr("bytes of a range"));
   EXPECT_THAT(refused("/ranges/1/1", 0), HasSubstr("overlaps"));
   EXPECT_THAT(refused("/ranges/0/3", "xyz"), HasSubstr("digest"));
-  EXPECT_THAT(refused("/ranges/0/4", 4), HasSubstr("unit of a range"));
+  EXPECT_THAT(refused("/ranges/0/4", 5), HasSubstr("unit of a range"));
   EXPECT_THAT(refused("/ranges/0/5", 3), HasSubstr("layer of a range"));
   EXPECT_THAT(refused("/ranges/0", "x"), HasSubstr("[file, offset"));
   EXPECT_THAT(refused("/entry", "other"), HasSubstr("none of the files"));
-  EXPECT_THAT(refused("/version", 2), HasSubstr("version"));
+  EXPECT_THAT(refused("/version", 1), HasSubstr("version"));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace headrace::cluster {
 namespace {
 
 struct Shape {
-  std::vector<int32_t> layers;  ///< of the head and each worker
+  std::vector<int32_t> sublayers;  ///< of the head and each worker
   bool output_on_head = true;
   Isa worker_isa = best_isa();
 };
@@ -42,24 +42,24 @@ StageAssembly assemble(const StageSite& site, const Shape& shape, std::vector<st
     StageWeights weights(backend, pool, site.files, site.spec, site.config.numerics, units, {});
     return std::make_unique<Stage>(backend, site.spec, std::move(weights), config, comm);
   };
-  int32_t first = shape.layers[0];
-  HeadStages head{.first = stage(site.backend, site.pool, site.comm, {.embedding = true, .end_layer = first}, false),
+  int32_t first = shape.sublayers[0];
+  HeadStages head{.first = stage(site.backend, site.pool, site.comm, {.embedding = true, .end_sublayer = first}, false),
                   .output = nullptr};
-  const int32_t end = site.spec.num_layers();
+  const int32_t end = kSublayers * site.spec.num_layers();
   if (shape.output_on_head) {
     head.output =
-        stage(site.backend, site.pool, site.comm, {.first_layer = end, .end_layer = end, .output = true}, false);
+        stage(site.backend, site.pool, site.comm, {.first_sublayer = end, .end_sublayer = end, .output = true}, false);
   }
   std::vector<WorkerLink> links;
   LinkPair between = connected_pair();
   std::unique_ptr<Link> activations = std::move(between.near);
-  for (size_t i = 1; i < shape.layers.size(); ++i) {
-    const bool last = i + 1 == shape.layers.size();
+  for (size_t i = 1; i < shape.sublayers.size(); ++i) {
+    const bool last = i + 1 == shape.sublayers.size();
     workers.push_back(std::make_unique<TestWorker>(shape.worker_isa));
     TestWorker& worker = *workers.back();
     const StageUnits units{
-        .first_layer = first, .end_layer = first + shape.layers[i], .output = last && !shape.output_on_head};
-    first = units.end_layer;
+        .first_sublayer = first, .end_sublayer = first + shape.sublayers[i], .output = last && !shape.output_on_head};
+    first = units.end_sublayer;
     LinkPair plans = connected_pair();
     StageLinks ends{.head = std::move(plans.far), .upstream = std::move(between.far), .downstream = nullptr};
     if (!last) {
@@ -74,7 +74,7 @@ StageAssembly assemble(const StageSite& site, const Shape& shape, std::vector<st
   }
   StageAssembly assembly{.executor = nullptr,
                          .cache = cache,
-                         .num_stages = shape.layers.size(),
+                         .num_stages = shape.sublayers.size(),
                          .steps_in_flight = site.config.steps_in_flight};
   assembly.executor = std::make_unique<PipelineExecutor>(PipelineExecutor::Config{.hidden = site.spec.hidden},
                                                          std::move(head), std::move(links), std::move(activations));
@@ -101,16 +101,20 @@ std::vector<std::vector<TokenId>> answers_over(const ModelFiles& files, const Sh
   return answers(engine);
 }
 
+/// With whole layers and without, up to a sublayer for each worker.
 std::vector<Shape> shapes(int32_t layers) {
+  const int32_t all_sublayers = kSublayers * layers;
   std::vector<Shape> all;
   for (const bool output_on_head : {true, false}) {
-    all.push_back({.layers = {0, layers}, .output_on_head = output_on_head});
-    std::vector<int32_t> even(static_cast<size_t>(layers), 1);
-    if (layers > 1) all.push_back({.layers = even, .output_on_head = output_on_head});
+    all.push_back({.sublayers = {0, all_sublayers}, .output_on_head = output_on_head});
+    std::vector<int32_t> even(static_cast<size_t>(layers), kSublayers);
+    if (layers > 1) all.push_back({.sublayers = even, .output_on_head = output_on_head});
     even.insert(even.begin(), 0);
-    all.push_back({.layers = even, .output_on_head = output_on_head});
+    all.push_back({.sublayers = even, .output_on_head = output_on_head});
+    all.push_back(
+        {.sublayers = std::vector<int32_t>(static_cast<size_t>(all_sublayers), 1), .output_on_head = output_on_head});
   }
-  all.push_back({.layers = {layers - 1, 1}, .worker_isa = Isa::kRef});
+  all.push_back({.sublayers = {all_sublayers - 1, 1}, .worker_isa = Isa::kRef});
   return all;
 }
 
@@ -124,7 +128,7 @@ TEST(PipelineExecutor, GivesTheTokensOfOneProcess) {
       for (const int32_t steps : {0, 1, 3}) {
         if (!walk.takes_next()) continue;
         EXPECT_EQ(answers_over(files, shape, steps), want)
-            << name << ", " << shape.layers.size() << " stages, output on head " << shape.output_on_head << ", "
+            << name << ", " << shape.sublayers.size() << " stages, output on head " << shape.output_on_head << ", "
             << steps << " steps in flight";
       }
     }
@@ -142,7 +146,7 @@ TEST(PipelineExecutor, StepsThatAreOnlyMeasuredSendNoRows) {
     EngineConfig config = config_of(2);
     config.serving->find_step_tokens = true;
     config.assemble = [&](const StageSite& site) {
-      return assemble(site, {.layers = {0, 1, layers - 1}, .output_on_head = output_on_head}, workers);
+      return assemble(site, {.sublayers = {0, 1, kSublayers * layers - 1}, .output_on_head = output_on_head}, workers);
     };
     Engine engine(files, config);
     const auto sent = [&] { return dynamic_cast<PipelineExecutor&>(engine.executor()).figures().stages.front().links; };
@@ -161,7 +165,7 @@ TEST(PipelineExecutor, RowsFromAWorkerThatHasTheOutputEndThePipeline) {
   EngineConfig config = config_of(1);
   config.assemble = [&](const StageSite& site) {
     std::vector<std::unique_ptr<TestWorker>> unused;
-    StageAssembly assembly = assemble(site, {.layers = {1, 1}, .output_on_head = false}, unused);
+    StageAssembly assembly = assemble(site, {.sublayers = {2, 2}, .output_on_head = false}, unused);
     HeadStages head = dynamic_cast<PipelineExecutor&>(*assembly.executor).stop();
     std::vector<WorkerLink> workers;
     workers.push_back({.name = "worker", .plans = std::move(plans.near)});
@@ -189,7 +193,7 @@ TEST(PipelineExecutor, AWorkerThatGoesFailsAllStepsThatAreOut) {
   std::vector<std::unique_ptr<TestWorker>> workers;
   const ModelFiles files = open_model(std::string(HR_TEST_DATA) + "/models/llama");
   EngineConfig config = config_of(2);
-  config.assemble = [&](const StageSite& site) { return assemble(site, {.layers = {1, 1}}, workers); };
+  config.assemble = [&](const StageSite& site) { return assemble(site, {.sublayers = {2, 2}}, workers); };
   Engine engine(files, config);
   const auto sequence = engine.start({1, 2, 3}, 20, 2);
   ASSERT_TRUE(sequence.has_value());

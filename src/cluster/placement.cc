@@ -15,9 +15,10 @@ namespace {
 
 constexpr double kNearlyAsGood = 0.03;
 
+double in_layers(int32_t sublayers) { return static_cast<double>(sublayers) / kSublayers; }
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-/// Every cell of the search, computed once: what each node would take for each range of layers.
+/// Every cell of the search, computed once: what each node would take for each range of sublayers.
 class Search {
  public:
   Search(const ModelUnits& model, std::span<const NodeOffer> nodes, const PlacementOptions& options)
@@ -25,14 +26,14 @@ class Search {
         nodes_(nodes),
         options_(options),
         output_on_head_(options.output_on_head),
-        layers_(model.num_layers()) {
+        sublayers_(model.num_sublayers()) {
     for (size_t i = 0; i < nodes.size(); ++i) fits_.emplace_back(model, nodes[i], options, i == 0);
-    const auto side = static_cast<size_t>(layers_ + 1);
+    const auto side = static_cast<size_t>(sublayers_ + 1);
     cells_.resize(nodes.size() * 2 * side * side);
     for (int32_t node = 0; node < num_nodes(); ++node) {
       for (const bool output : {false, true}) {
-        for (int32_t first = 0; first <= (node == 0 ? 0 : layers_); ++first) {
-          for (int32_t end = first; end <= layers_; ++end)
+        for (int32_t first = 0; first <= (node == 0 ? 0 : sublayers_); ++first) {
+          for (int32_t end = first; end <= sublayers_; ++end)
             cell(node, first, end, output) = make(node, first, end, output);
         }
       }
@@ -75,7 +76,7 @@ class Search {
     for (const int32_t output_node : {0, num_nodes() - 1}) {
       double slowest = 0;
       for (int32_t i = 0; i < num_nodes(); ++i) {
-        const Cell& c = cell(i, layers_ * i / num_nodes(), layers_ * (i + 1) / num_nodes(), i == output_node);
+        const Cell& c = cell(i, even_end(i), even_end(i + 1), i == output_node);
         slowest = std::max(slowest, c.blocks < 0 ? kImpossible : c.seconds);
       }
       least = std::min(least, slowest);
@@ -84,6 +85,11 @@ class Search {
   }
 
  private:
+  /// Where the first `nodes` nodes end if each has as many layers.
+  [[nodiscard]] int32_t even_end(int32_t nodes) const noexcept {
+    return kSublayers * (model_.num_layers() * nodes / num_nodes());
+  }
+
   struct Cell {
     double seconds = 0;
     int64_t blocks = -1;  // as NodeFit::kv_blocks
@@ -92,7 +98,7 @@ class Search {
   [[nodiscard]] int32_t num_nodes() const noexcept { return static_cast<int32_t>(nodes_.size()); }
   [[nodiscard]] const NodeFit& fit(int32_t node) const noexcept { return fits_[static_cast<size_t>(node)]; }
   [[nodiscard]] size_t index(int32_t node, int32_t first, int32_t end, bool output) const noexcept {
-    const auto side = static_cast<size_t>(layers_ + 1);
+    const auto side = static_cast<size_t>(sublayers_ + 1);
     return ((static_cast<size_t>(node) * 2 + (output ? 1 : 0)) * side + static_cast<size_t>(first)) * side +
            static_cast<size_t>(end);
   }
@@ -111,7 +117,7 @@ class Search {
   [[nodiscard]] bool is_asked(int32_t node, int32_t first, int32_t end, bool output) const noexcept {
     if (options_.layers.empty()) return true;
     if (output && options_.output_on_head == false && node + 1 < num_nodes()) return false;
-    return end - first == options_.layers[static_cast<size_t>(node)];
+    return end - first == kSublayers * options_.layers[static_cast<size_t>(node)];
   }
   /// From now on, unless it is said where the output is or no such cut has these blocks in that time.
   void prefer_output_on_head(int64_t blocks, double limit) {
@@ -121,7 +127,7 @@ class Search {
   }
   template <class CostOfCell>
   [[nodiscard]] std::optional<Cut> best(CutObjective objective, const CostOfCell& cost) const {
-    return best_cut(num_nodes(), layers_, output_on_head_, objective,
+    return best_cut(num_nodes(), sublayers_, output_on_head_, objective,
                     [&](int32_t node, int32_t first, int32_t end, bool output) {
                       const Cell& c = cell(node, first, end, output);
                       return is_asked(node, first, end, output) && c.blocks >= 0 ? cost(c) : kImpossible;
@@ -141,18 +147,18 @@ class Search {
   std::span<const NodeOffer> nodes_;
   const PlacementOptions& options_;
   std::optional<bool> output_on_head_;  // that is left to choose from
-  int32_t layers_;
+  int32_t sublayers_;
   std::vector<NodeFit> fits_;
   std::vector<Cell> cells_;
 };
 
 Placement Search::describe(const Cut& cut) const {
   Placement placement;
-  int64_t blocks = NodeFit::kNoLayers;
+  int64_t blocks = NodeFit::kNoCache;
   for (int32_t i = 0; i < num_nodes(); ++i) {
     const int32_t first = cut.first(static_cast<size_t>(i)), end = cut.ends[static_cast<size_t>(i)];
     const bool output = i == cut.output_node;
-    NodeShare share{.units = {.embedding = i == 0, .first_layer = first, .end_layer = end, .output = output},
+    NodeShare share{.units = {.embedding = i == 0, .first_sublayer = first, .end_sublayer = end, .output = output},
                     .compute_seconds = fit(i).compute_seconds(first, end, output),
                     .transfer_seconds = fit(i).transfer_seconds(first, end, output)};
     if (share.is_used()) {
@@ -160,7 +166,7 @@ Placement Search::describe(const Cut& cut) const {
       share.workspace_bytes = fit(i).workspace_bytes(first, end, output);
     }
     const int64_t own = fit(i).kv_blocks(first, end, output);
-    share.kv_tokens = first == end ? 0 : own * kBlockTokens;
+    share.kv_tokens = share.units.caches() ? own * kBlockTokens : 0;
     blocks = std::min(blocks, own);
     if (share.seconds() > placement.slowest_seconds) {
       placement.slowest_seconds = share.seconds();
@@ -168,13 +174,14 @@ Placement Search::describe(const Cut& cut) const {
     }
     placement.nodes.push_back(share);
     StageUnits units = share.units;
-    const bool output_follows = i == 0 && output && end < layers_;
+    const bool output_follows = i == 0 && output && end < sublayers_;
     if (output_follows) units.output = false;
     if (share.is_used()) placement.stages.push_back({.node = i, .units = units});
   }
   if (placement.nodes.front().units.output && placement.stages.size() > 1) {
     placement.stages.push_back(
-        {.node = 0, .units = {.embedding = false, .first_layer = layers_, .end_layer = layers_, .output = true}});
+        {.node = 0,
+         .units = {.embedding = false, .first_sublayer = sublayers_, .end_sublayer = sublayers_, .output = true}});
   }
   placement.kv_tokens = blocks * kBlockTokens;
   for (size_t g = 0; g < model_.groups.size(); ++g) {
@@ -182,33 +189,36 @@ Placement Search::describe(const Cut& cut) const {
   }
   for (size_t i = 0; i < placement.nodes.size(); ++i) {
     const StageUnits& units = placement.nodes[i].units;
-    placement.nodes[i].kv_bytes = fits_[i].kv_bytes(units.first_layer, units.end_layer, blocks);
+    placement.nodes[i].kv_bytes = fits_[i].kv_bytes(units.first_sublayer, units.end_sublayer, blocks);
   }
   return placement;
 }
 
 std::string Search::misfit() const {
   int64_t layer_bytes = 0, token_bytes = 0;
-  for (const LayerUnit& layer : model_.layers) {
-    layer_bytes += layer.weight_bytes;
-    token_bytes += layer.kv_bytes_per_token;
+  for (const SublayerUnit& sublayer : model_.sublayers) {
+    layer_bytes += sublayer.weight_bytes;
+    token_bytes += sublayer.kv_bytes_per_token;
   }
   std::string text = fmt::format(
       "the model does not fit on the nodes: its {} layers are {:.1f} MB and {} bytes of KV cache a token, embedding "
       "{:.1f} "
       "MB, output {:.1f} MB",
-      layers_, megabytes(layer_bytes), token_bytes, megabytes(model_.embedding_bytes), megabytes(model_.output_bytes));
+      model_.num_layers(), megabytes(layer_bytes), token_bytes, megabytes(model_.embedding_bytes),
+      megabytes(model_.output_bytes));
   for (int32_t i = 0; i < num_nodes(); ++i) {
     const auto layers_held = [&](bool output) {
       int32_t most = -1;
-      for (int32_t first = 0; first <= (i == 0 ? 0 : layers_); ++first) {
-        for (int32_t end = first; end <= layers_; ++end) {
+      for (int32_t first = 0; first <= (i == 0 ? 0 : sublayers_); ++first) {
+        for (int32_t end = first; end <= sublayers_; ++end) {
           if (cell(i, first, end, output).blocks >= 0) most = std::max(most, end - first);
         }
       }
       return most;
     };
-    const auto held_text = [](int32_t layers) { return layers < 0 ? std::string("nothing") : cat(layers, " layers"); };
+    const auto held_text = [](int32_t sublayers) {
+      return sublayers < 0 ? std::string("nothing") : cat(in_layers(sublayers), " layers");
+    };
     text += fmt::format("; {}: {:.1f} MB hold {}, with the output {}", printable(nodes_[static_cast<size_t>(i)].name),
                         megabytes(nodes_[static_cast<size_t>(i)].memory_bytes), held_text(layers_held(false)),
                         held_text(layers_held(true)));
@@ -228,8 +238,8 @@ std::string Search::misfit() const {
 
 void check_options(const ModelUnits& model, std::span<const NodeOffer> nodes, const PlacementOptions& options) {
   const auto fail = [](const std::string& what) { throw Error(ErrorCode::kInvalidArgument, what); };
-  if (nodes.empty() || model.layers.empty())
-    fail(cat("a placement of ", model.layers.size(), " layers on ", nodes.size(), " nodes"));
+  if (nodes.empty() || model.sublayers.empty())
+    fail(cat("a placement of ", model.num_layers(), " layers on ", nodes.size(), " nodes"));
   for (const NodeOffer& node : nodes) {
     check_costs(node.costs, node.name);
     if (!(node.link.bytes_per_second > 0)) fail(cat("node ", printable(node.name), ": a link without bandwidth"));
@@ -242,20 +252,18 @@ void check_options(const ModelUnits& model, std::span<const NodeOffer> nodes, co
     fail(cat("--pipeline-layers: ", options.layers.size(), " numbers for ", nodes.size(),
              " nodes; expected one for each, the head first"));
   }
-  int64_t sum = 0;
-  for (const int32_t layers : options.layers) {
-    if (layers < 0) fail(cat("--pipeline-layers: ", layers, " layers; expected numbers from 0"));
+  double sum = 0;
+  for (const double layers : options.layers) {
+    const bool is_number = layers >= 0 && layers <= model.num_layers();
+    if (!is_number || std::floor(kSublayers * layers) != kSublayers * layers) {
+      fail(cat("--pipeline-layers: ", layers, " layers; expected numbers from 0 to ", model.num_layers(),
+               ", whole or with .5"));
+    }
     sum += layers;
   }
   if (sum != model.num_layers()) {
     fail(cat("--pipeline-layers: they add up to ", sum, " layers; the model has ", model.num_layers()));
   }
-}
-
-std::string layers_text(const StageUnits& units) {
-  if (units.num_layers() == 0) return "no layers";
-  if (units.num_layers() == 1) return cat("layer ", units.first_layer);
-  return cat("layers ", units.first_layer, "-", units.end_layer - 1);
 }
 
 std::string reason_text(const Placement& placement, std::span<const NodeOffer> nodes, const PlacementOptions& options,
@@ -268,7 +276,7 @@ std::string reason_text(const Placement& placement, std::span<const NodeOffer> n
     if (!text.empty()) text += ", ";
     text += cat(name, ": ", layers_text(share.units));
     if (share.units.output) text += " and output";
-    if (share.units.num_layers() > 0 &&
+    if (share.units.caches() &&
         (placement.nodes[poorest].kv_tokens == 0 || share.kv_tokens < placement.nodes[poorest].kv_tokens)) {
       poorest = i;
     }

@@ -35,7 +35,7 @@ struct PlacementOptions {
   int64_t kv_limit_bytes = 0;     ///< of the KV cache of each node; 0: none
   int64_t token_bytes = 0;        ///< of a token's activations between nodes; 0: f32
   bool prefer_kv = false;         ///< most KV tokens first, then the fastest cut within 3 % of them
-  std::vector<int32_t> layers{};  ///< of each node (--pipeline-layers); empty: found
+  std::vector<double> layers{};   ///< of each node, in halves (--pipeline-layers); empty: found
   /// none: found. false, with `layers`: the last node has the output, whether it has layers or not.
   std::optional<bool> output_on_head{};
 };
@@ -57,7 +57,7 @@ struct NodeShare {
   int64_t kv_bytes = 0;
   int64_t kv_tokens = 0;  ///< that its memory has room for; the least of all nodes is what the pipeline has
 
-  [[nodiscard]] bool is_used() const noexcept { return units.embedding || units.output || units.num_layers() > 0; }
+  [[nodiscard]] bool is_used() const noexcept { return units.embedding || units.output || units.num_sublayers() > 0; }
   [[nodiscard]] double seconds() const noexcept { return std::max(compute_seconds, transfer_seconds); }
   [[nodiscard]] int64_t memory_bytes() const noexcept { return weight_bytes + workspace_bytes + kv_bytes; }
 };

@@ -25,7 +25,7 @@ TEST(PlacementOptions, AreOfTheWishesAndLimits) {
   const PlacementOptions asked =
       placement_options({.pipeline_layers = {1, 2, 1}, .output_stage = "last", .placement = "kv", .wire_dtype = "int8"},
                         model, 3, limits, {.clients = 60, .prompt_tokens = 4096, .output_tokens = 64});
-  EXPECT_EQ(asked.layers, (std::vector<int32_t>{1, 2, 1}));
+  EXPECT_EQ(asked.layers, (std::vector<double>{1, 2, 1}));
   EXPECT_EQ(asked.output_on_head, false);
   EXPECT_TRUE(asked.prefer_kv);
   EXPECT_EQ(asked.token_bytes, 104);  // and a scale

@@ -33,7 +33,7 @@ struct Judged {
 class Judge {
  public:
   explicit Judge(const Case& c)
-      : case_(c), layers_(c.model.num_layers()), longest_(std::max(c.options.max_model_len, kBlockTokens)) {
+      : case_(c), sublayers_(c.model.num_sublayers()), longest_(std::max(c.options.max_model_len, kBlockTokens)) {
     for (const UnitCacheGroup& group : c.model.groups) {
       one_.push_back(most_blocks_held(group.window, kBlockTokens, longest_, c.options.max_step_tokens));
       share_.push_back(most_blocks_held(group.window, kBlockTokens, std::min(longest_, 2048), 1));
@@ -46,21 +46,21 @@ class Judge {
     known_.resize(c.nodes.size() * side() * side() * 2);
   }
 
-  /// Layers of each node, and who has the output.
-  Judged cut(const std::vector<int32_t>& layers, size_t output_node) {
+  /// Sublayers of each node, and who has the output.
+  Judged cut(const std::vector<int32_t>& sublayers, size_t output_node) {
     Judged all{.output_on_head = output_node == 0};
     int32_t first = 0;
-    for (size_t n = 0; n < layers.size(); ++n) {
-      const Judged one = node(n, first, first + layers[n], n == output_node);
+    for (size_t n = 0; n < sublayers.size(); ++n) {
+      const Judged one = node(n, first, first + sublayers[n], n == output_node);
       all.seconds = std::max(all.seconds, one.seconds);
       all.blocks = std::min(all.blocks, one.blocks);
-      first += layers[n];
+      first += sublayers[n];
     }
     return all.blocks < 0 ? Judged{.seconds = kNever, .blocks = -1} : all;
   }
 
  private:
-  [[nodiscard]] size_t side() const { return static_cast<size_t>(layers_) + 1; }
+  [[nodiscard]] size_t side() const { return static_cast<size_t>(sublayers_) + 1; }
 
   Judged node(size_t n, int32_t first, int32_t end, bool output) {
     auto& known =
@@ -75,32 +75,33 @@ class Judge {
     const NodeOffer& offer = case_.nodes[n];
     const ModelUnits& model = case_.model;
     const PlacementOptions& options = case_.options;
-    int64_t layer_bytes = 0;
+    SublayerBytes weights;
     std::vector<int64_t> token_bytes(model.groups.size());
     for (int32_t i = first; i < end; ++i) {
-      const LayerUnit& layer = model.layers[static_cast<size_t>(i)];
-      layer_bytes += layer.weight_bytes;
-      token_bytes[static_cast<size_t>(layer.cache_group)] += layer.kv_bytes_per_token;
+      const SublayerUnit& sublayer = model.sublayers[static_cast<size_t>(i)];
+      (i % 2 == 0 ? weights.attention : weights.feed_forward) += sublayer.weight_bytes;
+      token_bytes[static_cast<size_t>(sublayer.cache_group)] += sublayer.kv_bytes_per_token;
     }
+    const int64_t layer_bytes = weights.attention + weights.feed_forward;
     const int32_t outputs = options.output_rows > 0 ? options.output_rows : options.rows;
-    const bool all = head && output && end == layers_;
+    const bool all = head && output && end == sublayers_;
     const double logit_bytes = outputs * 4.0 * model.vocab_size;
     const bool logits_cross = output != head;  // the head has none: another one sends them
-    const double compute = offer.costs.fixed_seconds + offer.costs.layer_seconds(layer_bytes, options.rows) +
+    const double compute = offer.costs.fixed_seconds + offer.costs.layer_seconds(weights, options.rows) +
                            (output ? offer.costs.output_seconds(outputs) : 0) + (logits_cross ? logit_bytes / 1e9 : 0);
     const double sent = output && !head ? logit_bytes
                         : all           ? 0
-                                        : (end == layers_ ? outputs : options.rows) * model.hidden * 4;
+                                        : (end == sublayers_ ? outputs : options.rows) * model.hidden * 4;
     Judged judged{.seconds = std::max(compute, sent / offer.link.bytes_per_second)};
     const int64_t file_bytes = layer_bytes + (head ? model.embedding_bytes : 0) + (output ? model.output_bytes : 0) -
                                (head && output ? model.shared_bytes : 0);
     const int64_t token_workspace =
         (first == end ? model.row_workspace_bytes : model.token_workspace_bytes) +
-        (head && output && end < layers_ ? model.row_workspace_bytes : 0);  // a stage of its own
+        (head && output && end < sublayers_ ? model.row_workspace_bytes : 0);  // a stage of its own
     int64_t room = offer.memory_bytes - file_bytes - file_bytes / 10 - options.max_step_tokens * token_workspace -
                    (output ? std::min(64, options.max_step_tokens) * int64_t{model.vocab_size} * 4 : 0);
     if (room < 0) return {.seconds = kNever, .blocks = -1};
-    if (first == end) return judged;
+    if (std::ranges::all_of(token_bytes, [](int64_t of_group) { return of_group == 0; })) return judged;
     if (options.kv_limit_bytes > 0) room = std::min(room, options.kv_limit_bytes);
     const auto fits = [&](int64_t blocks) {
       int64_t bytes = 0;
@@ -125,7 +126,7 @@ class Judge {
   }
 
   const Case& case_;
-  int32_t layers_;
+  int32_t sublayers_;
   int32_t longest_;
   std::vector<int64_t> one_;   // blocks of a sequence, of each group
   std::vector<double> share_;  // of each group, of the blocks of that with most
@@ -133,30 +134,30 @@ class Judge {
   std::vector<std::optional<Judged>> known_;
 };
 
-/// Every cut: layers of each node, and the output on the head or on the last node that holds anything.
+/// Every cut: sublayers of each node, and the output on the head or on the last node that holds anything.
 template <class Visit>
 void for_each_cut(const Case& c, const Visit& visit) {
-  std::vector<int32_t> layers(c.nodes.size());
+  std::vector<int32_t> sublayers(c.nodes.size());
   const auto fill = [&](const auto& self, size_t n, int32_t left) -> void {
     if (n + 1 == c.nodes.size()) {
-      layers[n] = left;
-      if (c.options.output_on_head.value_or(true)) visit(layers, size_t{0});
+      sublayers[n] = left;
+      if (c.options.output_on_head.value_or(true)) visit(sublayers, size_t{0});
       if (c.options.output_on_head.value_or(false)) return;
       for (size_t output = c.nodes.size() - 1; output > 0; --output) {
-        visit(layers, output);
-        if (layers[output] > 0) return;
+        visit(sublayers, output);
+        if (sublayers[output] > 0) return;
       }
       return;
     }
-    for (layers[n] = 0; layers[n] <= left; ++layers[n]) self(self, n + 1, left - layers[n]);
+    for (sublayers[n] = 0; sublayers[n] <= left; ++sublayers[n]) self(self, n + 1, left - sublayers[n]);
   };
-  fill(fill, 0, c.model.num_layers());
+  fill(fill, 0, c.model.num_sublayers());
 }
 
-/// Ways to share out layers.
-int64_t count_cuts(int32_t layers, int32_t nodes) {
+/// Ways to share out units.
+int64_t count_cuts(int32_t units, int32_t nodes) {
   int64_t count = 1;
-  for (int32_t i = 1; i < nodes && count <= kMostCuts; ++i) count = count * (layers + i) / i;
+  for (int32_t i = 1; i < nodes && count <= kMostCuts; ++i) count = count * (units + i) / i;
   return count;
 }
 
@@ -165,14 +166,12 @@ rc::Gen<Case> cases() {
     Case c;
     c.model = plain_model(0);
     const auto pick = [](int32_t low, int32_t end) { return *rc::gen::inRange(low, end); };
-    const int32_t layers = pick(1, 25);
+    const int32_t layers = pick(1, 13);
     c.model.groups = pick(0, 2) == 0 ? std::vector<UnitCacheGroup>{{.window = 0}}
                                      : std::vector<UnitCacheGroup>{{.window = 64}, {.window = 0}};
     for (int32_t i = 0; i < layers; ++i) {
-      c.model.layers.push_back({.weight_bytes = pick(1, 20) * kMb,
-                                .kv_bytes_per_token = pick(1, 5) * 5'000,
-                                .cache_group = pick(0, static_cast<int32_t>(c.model.groups.size())),
-                                .multiply_adds = 1});
+      add_layer(c.model, pick(1, 20) * kMb, pick(1, 5) * 5'000, 1,
+                pick(0, static_cast<int32_t>(c.model.groups.size())));
     }
     const bool heavy = pick(0, 2) == 1;
     const int32_t matrix_mb = heavy ? pick(1, 20 * layers) : pick(1, 20);
@@ -181,7 +180,7 @@ rc::Gen<Case> cases() {
     c.model.output_bytes = c.model.embedding_bytes + pick(0, 2) * kMb;
     if (pick(0, 2) == 1) c.model.shared_bytes = c.model.embedding_bytes;
     int32_t most_nodes = 1;
-    while (most_nodes < layers + 2 && count_cuts(layers, most_nodes + 1) <= kMostCuts) ++most_nodes;
+    while (most_nodes < 2 * layers + 2 && count_cuts(2 * layers, most_nodes + 1) <= kMostCuts) ++most_nodes;
     const int32_t nodes = pick(0, 3) == 0 ? most_nodes : pick(1, most_nodes + 1);
     const int32_t all_mb = 2 * matrix_mb + 12 * layers;
     for (int32_t i = 0; i < nodes; ++i) {
@@ -235,9 +234,15 @@ Best best_of(std::vector<Judged> all, const PlacementOptions& options, bool pref
   return {fastest, most_blocks()};
 }
 
+std::vector<int32_t> sublayers_of(const Placement& placement) {
+  std::vector<int32_t> all;
+  for (const NodeShare& share : placement.nodes) all.push_back(share.units.num_sublayers());
+  return all;
+}
+
 /// How often something was chosen, so that the cases are known to ask for all of it.
 struct Chosen {
-  int64_t refused = 0, node_left_out = 0, one_unit_each = 0, more_sequences = 0;
+  int64_t refused = 0, node_left_out = 0, one_unit_each = 0, inside_a_layer = 0, more_sequences = 0;
   int64_t output_on_head = 0, on_head_without_layers = 0, on_last = 0, alone = 0;
 };
 
@@ -245,12 +250,14 @@ void count(const Case& c, const Placement& placement, Chosen& chosen) {
   const NodeShare& head = placement.nodes.front();
   const StageUnits& last = placement.stages.back().units;
   const bool spread = placement.stages.size() > 1;
-  chosen.output_on_head += head.units.output && head.units.num_layers() > 0 ? 1 : 0;
-  chosen.on_head_without_layers += head.units.output && head.units.num_layers() == 0 ? 1 : 0;
-  chosen.on_last += !head.units.output && last.num_layers() > 0 ? 1 : 0;
-  chosen.alone += spread && !head.units.output && last.num_layers() == 0 ? 1 : 0;
+  chosen.output_on_head += head.units.output && head.units.num_sublayers() > 0 ? 1 : 0;
+  chosen.on_head_without_layers += head.units.output && head.units.num_sublayers() == 0 ? 1 : 0;
+  chosen.on_last += !head.units.output && last.num_sublayers() > 0 ? 1 : 0;
+  chosen.alone += spread && !head.units.output && last.num_sublayers() == 0 ? 1 : 0;
   chosen.node_left_out += std::ranges::count_if(placement.nodes, [](const NodeShare& s) { return !s.is_used(); });
-  chosen.one_unit_each += static_cast<int32_t>(placement.stages.size()) == c.model.num_layers() + 2 ? 1 : 0;
+  chosen.one_unit_each += static_cast<int32_t>(placement.stages.size()) == c.model.num_sublayers() + 2 ? 1 : 0;
+  chosen.inside_a_layer +=
+      std::ranges::count_if(placement.nodes, [](const NodeShare& s) { return s.units.end_sublayer % 2 != 0; });
 }
 
 TEST(PlacementSearch, IsAsGoodAsTheBestOfAllCuts) {
@@ -259,8 +266,8 @@ TEST(PlacementSearch, IsAsGoodAsTheBestOfAllCuts) {
     const Case c = *cases();
     Judge judge(c);
     std::vector<Judged> all;
-    for_each_cut(c, [&](const std::vector<int32_t>& layers, size_t output) {
-      const Judged judged = judge.cut(layers, output);
+    for_each_cut(c, [&](const std::vector<int32_t>& sublayers, size_t output) {
+      const Judged judged = judge.cut(sublayers, output);
       if (judged.blocks >= 0) all.push_back(judged);
     });
     if (all.empty()) {
@@ -279,7 +286,7 @@ TEST(PlacementSearch, IsAsGoodAsTheBestOfAllCuts) {
       RC_ASSERT(placement.kv_tokens == best.blocks * kBlockTokens);
       RC_ASSERT(placement.kv_tokens >= c.options.max_model_len);
       const size_t output = placement.output_on_head() ? 0 : static_cast<size_t>(placement.stages.back().node);
-      const Judged judged = judge.cut(layers_of(placement), output);
+      const Judged judged = judge.cut(sublayers_of(placement), output);
       RC_ASSERT(judged.seconds == placement.slowest_seconds);
       RC_ASSERT(judged.blocks * kBlockTokens == placement.kv_tokens);
       for (size_t i = 0; i < c.nodes.size(); ++i) {
@@ -297,8 +304,9 @@ TEST(PlacementSearch, IsAsGoodAsTheBestOfAllCuts) {
       chosen.more_sequences += fastest > std::ranges::min(all, {}, &Judged::seconds).seconds ? 1 : 0;
     }
   }));
-  for (const int64_t number : {chosen.refused, chosen.node_left_out, chosen.one_unit_each, chosen.more_sequences,
-                               chosen.output_on_head, chosen.on_head_without_layers, chosen.on_last, chosen.alone}) {
+  for (const int64_t number :
+       {chosen.refused, chosen.node_left_out, chosen.one_unit_each, chosen.inside_a_layer, chosen.more_sequences,
+        chosen.output_on_head, chosen.on_head_without_layers, chosen.on_last, chosen.alone}) {
     EXPECT_GT(number, 0);
   }
 }
@@ -312,10 +320,7 @@ ModelUnits vocabulary_heavy_model() {
   ModelUnits model;
   model.embedding_bytes = model.output_bytes = model.shared_bytes = bytes(kVocabulary * kHidden);
   model.output_multiply_adds = kVocabulary * kHidden;
-  model.layers.assign(18, {.weight_bytes = bytes(kLayerWeights),
-                           .kv_bytes_per_token = 2 * 2 * kKeys,
-                           .cache_group = 0,
-                           .multiply_adds = kLayerWeights});
+  for (int i = 0; i < 18; ++i) add_layer(model, bytes(kLayerWeights), 2 * 2 * kKeys, kLayerWeights);
   model.groups = {{.window = 0}};
   model.hidden = kHidden;
   model.vocab_size = kVocabulary;
@@ -338,8 +343,8 @@ Placement place_vocabulary(const std::vector<double>& gops, double link_bytes_pe
   }
   Judge judge(c);
   double best = kNever;
-  for_each_cut(c, [&](const std::vector<int32_t>& layers, size_t output) {
-    best = std::min(best, judge.cut(layers, output).seconds);
+  for_each_cut(c, [&](const std::vector<int32_t>& sublayers, size_t output) {
+    best = std::min(best, judge.cut(sublayers, output).seconds);
   });
   Placement placement = place(c.model, c.nodes, c.options);
   EXPECT_LE(placement.slowest_seconds, 1.05 * best) << placement.reason;
@@ -350,11 +355,11 @@ TEST(PlacementSearch, AHeavyVocabularyHasANodeOfItsOwn) {
   // Of equal nodes it is the head, which then sends no logits anywhere.
   const Placement equal = place_vocabulary({400, 400, 400}, 1.25e9);
   EXPECT_TRUE(equal.output_on_head());
-  EXPECT_EQ(layers_of(equal), (std::vector<int32_t>{0, 9, 9}));
-  // A head of a third of the speed leaves it to the last node, alone.
+  EXPECT_EQ(layers_of(equal), (std::vector<double>{0, 9, 9}));
+  // A head of a third of the speed leaves it to the last node, alone but for half a small layer.
   const Placement slow_head = place_vocabulary({130, 400, 400}, 1.25e9);
   EXPECT_FALSE(slow_head.output_on_head());
-  EXPECT_EQ(layers_of(slow_head).back(), 0);
+  EXPECT_LE(layers_of(slow_head).back(), 0.5);
   EXPECT_TRUE(slow_head.nodes.back().units.output);
   // Not over a gigabit, where 16 rows of logits take 134 ms.
   const Placement slow_link = place_vocabulary({130, 400, 400}, 1.25e8);
@@ -368,8 +373,7 @@ ModelUnits llama_1b() {
   model.embedding_bytes = model.shared_bytes = 82'575'360;
   model.output_bytes = model.embedding_bytes + 8192;
   model.output_multiply_adds = 49'152 * 2048.0;
-  model.layers.assign(
-      16, {.weight_bytes = 34'226'176, .kv_bytes_per_token = 2048, .cache_group = 0, .multiply_adds = 60.8e6});
+  for (int i = 0; i < 16; ++i) add_layer(model, 34'226'176, 2048, 60.8e6);
   model.groups = {{.window = 0}};
   model.hidden = 2048;
   model.vocab_size = 49'152;
@@ -403,10 +407,10 @@ TEST(PlacementSearch, LongSequencesDecideWhereTimeWouldNot) {
   const std::vector<NodeOffer> nodes{cluster::node("head", 1, 160), cluster::node("a", 4, 400)};
   PlacementOptions options{.max_num_seqs = 1};
   const auto head_layers = [&] { return layers_of(place(model, nodes, options)).front(); };
-  const int32_t unbound = head_layers();
+  const double unbound = head_layers();
   EXPECT_GE(place(model, nodes, options).kv_tokens, kBlockTokens);
   options.max_model_len = 4096;  // 4 MB a layer
-  const int32_t long_sequence = head_layers();
+  const double long_sequence = head_layers();
   EXPECT_LT(long_sequence, unbound);
   EXPECT_GE(place(model, nodes, options).kv_tokens, 4096);
   options = {.max_num_seqs = 512};  // 8 MB a layer
@@ -416,11 +420,11 @@ TEST(PlacementSearch, LongSequencesDecideWhereTimeWouldNot) {
   EXPECT_EQ(head_layers(), unbound);
   // A limit on the cache spreads layers, and is in the refusal.
   options = {.max_model_len = 4096, .kv_limit_bytes = 25 * kMb};
-  EXPECT_EQ(layers_of(place(model, nodes, options)), (std::vector<int32_t>{6, 4}));
+  EXPECT_EQ(layers_of(place(model, nodes, options)), (std::vector<double>{6, 4}));
   options.kv_limit_bytes = 12 * kMb;
   const Error error = error_of_place(model, nodes, options);
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
-  for (const char* part : {"head: 160.0 MB hold 2 layers", "a: 400.0 MB hold 2 layers", "one sequence of 4096 tokens",
+  for (const char* part : {"head: 160.0 MB hold 2 layers", "a: 400.0 MB hold 2.5 layers", "one sequence of 4096 tokens",
                            "at most 12.0 MB of KV cache by --kv-cache-memory-bytes"}) {
     EXPECT_NE(error.message().find(part), std::string::npos) << error.message();
   }

@@ -19,17 +19,28 @@ TEST(Placement, LoadsEachNodeToItsAbility) {
   EXPECT_THAT(layers_of(placement), ElementsAre(14, 8));
   EXPECT_TRUE(placement.output_on_head());
   EXPECT_DOUBLE_EQ(placement.slowest_seconds, 16e-3);
-  EXPECT_THAT(placement.stages,
-              ElementsAre(PlacedStage{0, {.embedding = true, .first_layer = 0, .end_layer = 14, .output = false}},
-                          PlacedStage{1, {.embedding = false, .first_layer = 14, .end_layer = 22, .output = false}},
-                          PlacedStage{0, {.embedding = false, .first_layer = 22, .end_layer = 22, .output = true}}));
+  EXPECT_THAT(
+      placement.stages,
+      ElementsAre(PlacedStage{0, {.embedding = true, .first_sublayer = 0, .end_sublayer = 28, .output = false}},
+                  PlacedStage{1, {.embedding = false, .first_sublayer = 28, .end_sublayer = 44, .output = false}},
+                  PlacedStage{0, {.embedding = false, .first_sublayer = 44, .end_sublayer = 44, .output = true}}));
   EXPECT_THAT(placement.reason, HasSubstr("head: layers 0-13 and output, slow: layers 14-21; slowest"));
+}
+
+TEST(Placement, CutsInsideALayerWhereThatIsEvener) {
+  // 3 layers of 1 ms and an output of 2: all but the last feed-forward against it and the output.
+  const std::vector<NodeOffer> nodes{node("head", 1, 1000), node("a", 1, 1000)};
+  const Placement placement = place(plain_model(3), nodes, {});
+  EXPECT_THAT(layers_of(placement), ElementsAre(0.5, 2.5));
+  EXPECT_DOUBLE_EQ(placement.slowest_seconds, 2.75e-3);
+  EXPECT_THAT(placement.reason,
+              HasSubstr("head: the attention of layer 0 and output, a: the feed-forward of layer 0 and layers 1-2;"));
 }
 
 TEST(Placement, OneNodeIsOneStage) {
   const Placement placement = place(plain_model(4), std::vector{node("head", 1, 1000)}, {});
   EXPECT_THAT(placement.stages,
-              ElementsAre(PlacedStage{0, {.embedding = true, .first_layer = 0, .end_layer = 4, .output = true}}));
+              ElementsAre(PlacedStage{0, {.embedding = true, .first_sublayer = 0, .end_sublayer = 8, .output = true}}));
   EXPECT_EQ(placement.nodes[0].transfer_seconds, 0);
 }
 
@@ -45,9 +56,10 @@ TEST(Placement, OutputGoesWhereItSlowsLeast) {
   nodes[0].costs.at[0].output_seconds = 20e-3;
   const Placement on_last = place(model, nodes, {});
   EXPECT_FALSE(on_last.output_on_head());
-  EXPECT_THAT(layers_of(on_last), ElementsAre(6, 6, 0));
+  // Beside its embedding, the head has a feed-forward less and so as much room for the cache.
+  EXPECT_THAT(layers_of(on_last), ElementsAre(5.5, 6.5, 0));
   EXPECT_THAT(on_last.stages.back(),
-              (PlacedStage{2, {.embedding = false, .first_layer = 12, .end_layer = 12, .output = true}}));
+              (PlacedStage{2, {.embedding = false, .first_sublayer = 24, .end_sublayer = 24, .output = true}}));
   EXPECT_TRUE(place(model, nodes, {.output_on_head = true}).output_on_head());
 }
 
@@ -63,13 +75,13 @@ TEST(Placement, MemoryIsInProportion) {
 }
 
 TEST(Placement, TradesThreePercentOfTimeForCache) {
-  // 100 layers of each 1 ms: 50 and 50 is fastest, 51 and 49 within 3 %, and the head has more memory.
+  // 100 layers of each 1 ms: 50 and 50 is fastest, 51.25 and 48.75 within 3 %, and the head has more memory.
   ModelUnits model = plain_model(100);
   model.embedding_bytes = model.output_bytes = 0;
   std::vector<NodeOffer> nodes{node("head", 1, 1000), node("a", 1, 700)};
   for (NodeOffer& n : nodes) n.costs.at[0].output_seconds = 0;
-  EXPECT_THAT(layers_of(place(model, nodes, {})), ElementsAre(51, 49));
-  EXPECT_THAT(layers_of(place(model, nodes, {.prefer_kv = true})), ElementsAre(59, 41));
+  EXPECT_THAT(layers_of(place(model, nodes, {})), ElementsAre(51.5, 48.5));
+  EXPECT_THAT(layers_of(place(model, nodes, {.prefer_kv = true})), ElementsAre(58.5, 41.5));
 }
 
 TEST(Placement, LinksBoundTheirSenders) {
@@ -88,7 +100,8 @@ TEST(Placement, LinksBoundTheirSenders) {
 TEST(Placement, LayersByHandAndTheOutputLastMeanTheLastNode) {
   // Whether that is fast or not, and for a head that holds all layers too.
   const std::vector<NodeOffer> nodes{node("head", 1, 1000), node("a", 1, 1000), node("b", 100, 1000)};
-  for (const std::vector<int32_t>& layers : {std::vector{5, 5, 0}, std::vector{10, 0, 0}, std::vector{0, 10, 0}}) {
+  for (const std::vector<double>& layers :
+       {std::vector{5.0, 5.0, 0.0}, std::vector{10.0, 0.0, 0.0}, std::vector{0.0, 9.5, 0.5}}) {
     const Placement placement = place(plain_model(10), nodes, {.layers = layers, .output_on_head = false});
     EXPECT_THAT(layers_of(placement), testing::ElementsAreArray(layers));
     EXPECT_TRUE(placement.nodes[2].units.output);
@@ -105,7 +118,9 @@ TEST(Placement, TakesLayersAsAskedFor) {
               HasSubstr("--pipeline-layers: 2 numbers for 3 nodes"));
   EXPECT_THAT(error_of_place(plain_model(10), nodes, {.layers = {5, 4, 2}}).message(),
               HasSubstr("they add up to 11 layers; the model has 10"));
-  EXPECT_THAT(error_of_place(plain_model(10), nodes, {.layers = {11, -1, 0}}).message(), HasSubstr("-1 layers"));
+  EXPECT_THAT(error_of_place(plain_model(10), nodes, {.layers = {5, 4.75, 0.25}}).message(),
+              HasSubstr("4.75 layers; expected numbers from 0 to 10, whole or with .5"));
+  EXPECT_THAT(error_of_place(plain_model(10), nodes, {.layers = {10, -1, 1}}).message(), HasSubstr("-1 layers"));
 }
 
 TEST(Placement, RefusesWithTheFiguresOfEveryNode) {
@@ -114,8 +129,8 @@ TEST(Placement, RefusesWithTheFiguresOfEveryNode) {
   EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
   EXPECT_THAT(error.message(), HasSubstr("its 30 layers are 300.0 MB"));
   // 100 MB - 22 of embedding: 13 MB a layer with 2 MB of cache; 22 more for the output.
-  EXPECT_THAT(error.message(), HasSubstr("head: 100.0 MB hold 5 layers, with the output 4 layers; a: 120.0 MB hold 9 "
-                                         "layers, with the output 7 layers"));
+  EXPECT_THAT(error.message(), HasSubstr("head: 100.0 MB hold 5.5 layers, with the output 4 layers; a: 120.0 MB hold 9 "
+                                         "layers, with the output 7.5 layers"));
   EXPECT_EQ(error.message().find('\n'), std::string::npos);
 }
 
@@ -131,14 +146,14 @@ TEST(Placement, SaysWhatTheLossOfANodeLeaves) {
 }
 
 TEST(Placement, CostsAreReadBetweenMeasuredRows) {
-  const NodeCosts costs{.at = {{.rows = 1, .layer_seconds = 1, .output_seconds = 5},
-                               {.rows = 9, .layer_seconds = 2, .output_seconds = 5},
-                               {.rows = 17, .layer_seconds = 4, .output_seconds = 6}},
-                        .probe_layer_bytes = 100};
-  EXPECT_DOUBLE_EQ(costs.layer_seconds(100, 1), 1);
-  EXPECT_DOUBLE_EQ(costs.layer_seconds(100, 5), 1.5);
-  EXPECT_DOUBLE_EQ(costs.layer_seconds(100, 9), 2);
-  EXPECT_DOUBLE_EQ(costs.layer_seconds(300, 33), 24);
+  const NodeCosts costs{.at = {unit_seconds(1, 1, 5), unit_seconds(9, 2, 5), unit_seconds(17, 4, 6)},
+                        .probe_bytes = layer_bytes(100)};
+  EXPECT_DOUBLE_EQ(costs.layer_seconds(layer_bytes(100), 1), 1);
+  EXPECT_DOUBLE_EQ(costs.layer_seconds(layer_bytes(100), 5), 1.5);
+  EXPECT_DOUBLE_EQ(costs.layer_seconds({.attention = 25}, 5), 1.5 / 4);
+  EXPECT_DOUBLE_EQ(costs.layer_seconds({.feed_forward = 150}, 5), 1.5 * 3 / 2);
+  EXPECT_DOUBLE_EQ(costs.layer_seconds(layer_bytes(100), 9), 2);
+  EXPECT_DOUBLE_EQ(costs.layer_seconds(layer_bytes(300), 33), 24);
   EXPECT_DOUBLE_EQ(costs.output_seconds(13), 5.5);
   EXPECT_THAT(error_of_place(plain_model(2), {{.name = "x", .memory_bytes = 1, .costs = {}, .link = {}}}, {}).message(),
               HasSubstr("costs of node x: none"));
@@ -153,7 +168,7 @@ TEST(Placement, UnitsOfAModelAreItsTensors) {
     EXPECT_EQ(units.shared_bytes, spec.tied_output ? units.embedding_bytes : 0);
     EXPECT_EQ(units.total_bytes(), files.tensor_bytes());
     int64_t token_bytes = 0;
-    for (const LayerUnit& layer : units.layers) token_bytes += layer.kv_bytes_per_token;
+    for (const SublayerUnit& sublayer : units.sublayers) token_bytes += sublayer.kv_bytes_per_token;
     EXPECT_EQ(token_bytes, kv_bytes_per_token(spec, spec.cache_groups[0], DType::kF16));
     EXPECT_GT(units.output_multiply_adds, 0);
   }

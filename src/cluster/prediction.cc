@@ -21,13 +21,10 @@ constexpr double kLookupSeconds = 1e-7;
 SimulatedCost stage_cost(const ModelUnits& model, const DescribedNode& node, const NodeShare& share, int32_t rows,
                          bool logits_cross) {
   const NodeCosts& costs = node.offer.costs;
-  const int64_t bytes = model.weight_bytes({.embedding = false,
-                                            .first_layer = share.units.first_layer,
-                                            .end_layer = share.units.end_layer,
-                                            .output = false});
+  const SublayerBytes bytes = model.sublayer_bytes(share.units.first_sublayer, share.units.end_sublayer);
   int64_t key_bytes = 0;
-  for (int32_t i = share.units.first_layer; i < share.units.end_layer; ++i) {
-    key_bytes += model.layers[static_cast<size_t>(i)].kv_bytes_per_token;
+  for (int32_t i = share.units.first_sublayer; i < share.units.end_sublayer; ++i) {
+    key_bytes += model.sublayers[static_cast<size_t>(i)].kv_bytes_per_token;
   }
   return {
       .fixed = std::max(costs.fixed_seconds, kStepSeconds),
@@ -71,7 +68,9 @@ Prediction predict(const ModelUnits& model, const std::vector<DescribedNode>& no
   machine.token_bytes = static_cast<double>(link_token_bytes(model, placement, options, 0));
   machine.output_bytes = static_cast<double>(link_token_bytes(model, placement, options, used.back()));
   for (size_t g = 0; g < model.groups.size(); ++g) {
-    const auto layers = std::ranges::count(model.layers, static_cast<int32_t>(g), &LayerUnit::cache_group);
+    const auto layers = std::ranges::count_if(model.sublayers, [&](const SublayerUnit& sublayer) {
+      return sublayer.kv_bytes_per_token > 0 && sublayer.cache_group == static_cast<int32_t>(g);
+    });
     machine.groups.push_back({.num_blocks = placement.group_blocks[g],
                               .window = model.groups[g].window,
                               .layers = static_cast<int32_t>(layers)});

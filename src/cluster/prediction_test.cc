@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "cluster/test_nodes.h"
 
 namespace headrace::cluster {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 ModelUnits model() {
   ModelUnits units;
   units.embedding_bytes = units.output_bytes = 1'000'000;
-  units.layers.assign(16,
-                      {.weight_bytes = 1'000'000, .kv_bytes_per_token = 100, .cache_group = 0, .multiply_adds = 1e6});
+  for (int i = 0; i < 16; ++i) add_layer(units, 1'000'000, 100, 1e6);
   units.groups = {{.window = 0}};
   units.hidden = 1000;
   units.vocab_size = 1000;
@@ -20,12 +20,11 @@ ModelUnits model() {
   return units;
 }
 
-DescribedNode node(const std::string& name) {
+DescribedNode described(const std::string& name) {
   return {.offer = {.name = name,
                     .memory_bytes = 1'000'000'000,
-                    .costs = {.at = {{.rows = 1, .layer_seconds = 1e-4, .output_seconds = 1e-5},
-                                     {.rows = 101, .layer_seconds = 101e-4, .output_seconds = 1e-4}},
-                              .probe_layer_bytes = 1'000'000},
+                    .costs = {.at = {unit_seconds(1, 1e-4, 1e-5), unit_seconds(101, 101e-4, 1e-4)},
+                              .probe_bytes = layer_bytes(1'000'000)},
                     .link = {}},
           .memory_bytes_per_second = 0};
 }
@@ -34,7 +33,7 @@ Prediction predict_on(size_t count, int32_t clients) {
   std::vector<DescribedNode> nodes;
   std::vector<NodeOffer> offers;
   for (size_t i = 0; i < count; ++i) {
-    nodes.push_back(node(cat("n", i)));
+    nodes.push_back(described(cat("n", i)));
     offers.push_back(nodes.back().offer);
   }
   const ModelUnits units = model();
@@ -60,7 +59,7 @@ TEST(Prediction, TwiceTheMachinesCarryTwiceTheClients) {
 
 TEST(Prediction, LinksCarryTheResidualStream) {
   const ModelUnits units = model();
-  const std::vector<NodeOffer> offers{node("a").offer, node("b").offer, node("c").offer};
+  const std::vector<NodeOffer> offers{described("a").offer, described("b").offer, described("c").offer};
   const PlacementOptions options{.layers = {8, 0, 8}, .output_on_head = true};
   const Placement placement = place(units, offers, options);
   EXPECT_EQ(link_token_bytes(units, placement, options, 0), 4000);
@@ -71,7 +70,7 @@ TEST(Prediction, LinksCarryTheResidualStream) {
 }
 
 TEST(Prediction, SaysWhenARequestDoesNotFit) {
-  std::vector<DescribedNode> nodes{node("a")};
+  std::vector<DescribedNode> nodes{described("a")};
   nodes[0].offer.memory_bytes = 21'000'000;  // 19.8 MB of weights, and 1.2 MB for 750 tokens
   const ModelUnits units = model();
   const std::vector<NodeOffer> offers{nodes[0].offer};

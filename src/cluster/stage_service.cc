@@ -91,7 +91,7 @@ std::optional<StageService::Incoming> StageService::activations_for(const StepPl
 
 void StageService::run_step(const StepPlan& plan, const Incoming& activations, StageReport report) {
   const StopWatch parsing;
-  const bool output_alone = stage_->weights().units().num_layers() == 0;
+  const bool output_alone = stage_->weights().units().num_sublayers() == 0;
   const auto expected = output_alone ? num_outputs(plan) : std::ssize(plan.tokens);
   const bool rehearses = activations.payload.empty();
   if (rehearses) rows_.assign(static_cast<size_t>(expected * config_.hidden), kMadeUp);

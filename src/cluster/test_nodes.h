@@ -10,12 +10,30 @@ namespace headrace::cluster {
 
 inline constexpr int64_t kMb = 1'000'000;
 
+/// A quarter of weights and products is the attention's.
+inline void add_layer(ModelUnits& model, int64_t weight_bytes, int64_t kv_bytes_per_token, double multiply_adds,
+                      int32_t cache_group = 0) {
+  model.sublayers.push_back({.weight_bytes = weight_bytes / 4,
+                             .kv_bytes_per_token = kv_bytes_per_token,
+                             .cache_group = cache_group,
+                             .multiply_adds = multiply_adds / 4});
+  model.sublayers.push_back({.weight_bytes = weight_bytes - weight_bytes / 4, .multiply_adds = multiply_adds * 3 / 4});
+}
+
+/// What a layer of that many bytes takes, a quarter of it in the attention.
+inline UnitSeconds unit_seconds(int32_t rows, double layer_seconds, double output_seconds) {
+  return {.rows = rows,
+          .attention_seconds = layer_seconds / 4,
+          .feed_forward_seconds = layer_seconds * 3 / 4,
+          .output_seconds = output_seconds};
+}
+inline SublayerBytes layer_bytes(int64_t bytes) { return {.attention = bytes / 4, .feed_forward = bytes - bytes / 4}; }
+
 /// Layers all alike: 10 MB and 1000 bytes of cache a token; embedding and output of 20 MB.
 inline ModelUnits plain_model(int32_t layers) {
   ModelUnits model;
   model.embedding_bytes = model.output_bytes = 20 * kMb;
-  model.layers.assign(static_cast<size_t>(layers),
-                      {.weight_bytes = 10 * kMb, .kv_bytes_per_token = 1000, .cache_group = 0, .multiply_adds = 1e7});
+  for (int32_t i = 0; i < layers; ++i) add_layer(model, 10 * kMb, 1000, 1e7);
   model.groups = {{.window = 0}};
   model.hidden = 100;
   model.vocab_size = 1000;
@@ -29,14 +47,13 @@ inline ModelUnits plain_model(int32_t layers) {
 inline NodeOffer node(const std::string& name, double layer_ms, int64_t memory_mb) {
   return {.name = name,
           .memory_bytes = memory_mb * kMb,
-          .costs = {.at = {{.rows = 16, .layer_seconds = layer_ms * 1e-3, .output_seconds = 2e-3 * layer_ms}},
-                    .probe_layer_bytes = 10 * kMb},
+          .costs = {.at = {unit_seconds(16, layer_ms * 1e-3, 2e-3 * layer_ms)}, .probe_bytes = layer_bytes(10 * kMb)},
           .link = {}};
 }
 
-inline std::vector<int32_t> layers_of(const Placement& placement) {
-  std::vector<int32_t> layers;
-  for (const NodeShare& share : placement.nodes) layers.push_back(share.units.num_layers());
+inline std::vector<double> layers_of(const Placement& placement) {
+  std::vector<double> layers;
+  for (const NodeShare& share : placement.nodes) layers.push_back(share.units.num_sublayers() / 2.0);
   return layers;
 }
 

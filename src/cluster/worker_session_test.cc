@@ -63,7 +63,8 @@ class WorkerSessionTest : public testing::Test {
   }
 
   static json units(int32_t first, int32_t end, bool output) {
-    return to_json(StageUnits{.first_layer = first, .end_layer = end, .output = output});
+    return to_json(
+        StageUnits{.first_sublayer = kSublayers * first, .end_sublayer = kSublayers * end, .output = output});
   }
   static json open_fields(const Shared& shared) {
     return {{"hash", shared.share.hash()}, {"rules", to_json(ComputeRules{.max_step_tokens = 32})}};
@@ -160,8 +161,9 @@ TEST_F(WorkerSessionTest, TakesNoMoreMemoryThanItMay) {
                                   {"wire_dtype", "f32"}}),
               HasSubstr("group_blocks"));
   EXPECT_THAT(
-      refusal("load", {{"units", {{"embedding", false}, {"first_layer", 0}, {"end_layer", 5}, {"output", false}}}}),
-      HasSubstr("end_layer"));
+      refusal("load",
+              {{"units", {{"embedding", false}, {"first_sublayer", 0}, {"end_sublayer", 9}, {"output", false}}}}),
+      HasSubstr("end_sublayer"));
 }
 
 TEST_F(WorkerSessionTest, APlanThatIsNoneEndsThePipelineOnly) {

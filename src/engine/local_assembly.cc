@@ -38,7 +38,7 @@ StageAssembly assemble_local(const StageSite& site) {
   made.cache = size_cache(site);
   std::vector<std::unique_ptr<Stage>> stages;
   for (size_t i = 0; i < cut.size(); ++i) {
-    const bool last_layers = i + 2 == cut.size() && cut[i + 1].num_layers() == 0;
+    const bool last_layers = i + 2 == cut.size() && cut[i + 1].num_sublayers() == 0;
     const StageConfig stage_config{.kv_dtype = site.kv_dtype,
                                    .group_blocks = made.cache.group_blocks,
                                    .max_tokens = config.max_step_tokens,

@@ -145,11 +145,15 @@ TEST_P(Sameness, InAnyNumberOfStages) {
   const ArchSpec spec = make_arch_spec(files_);
   std::vector<std::vector<StageUnits>> cuts;
   for (int32_t stages = 2; stages <= spec.num_layers(); ++stages) cuts.push_back(even_cut(spec, stages));
+  const int32_t end = kSublayers * spec.num_layers();
+  std::vector<StageUnits>& sublayers = cuts.emplace_back();
+  for (int32_t i = 0; i < end; ++i) {
+    sublayers.push_back({.embedding = i == 0, .first_sublayer = i, .end_sublayer = i + 1, .output = i + 1 == end});
+  }
   // Embedding and output alone, as on a head that holds no layer.
-  cuts.push_back(
-      {{.embedding = true, .first_layer = 0, .end_layer = 0, .output = false},
-       {.embedding = false, .first_layer = 0, .end_layer = spec.num_layers(), .output = false},
-       {.embedding = false, .first_layer = spec.num_layers(), .end_layer = spec.num_layers(), .output = true}});
+  cuts.push_back({{.embedding = true, .first_sublayer = 0, .end_sublayer = 0, .output = false},
+                  {.embedding = false, .first_sublayer = 0, .end_sublayer = end, .output = false},
+                  {.embedding = false, .first_sublayer = end, .end_sublayer = end, .output = true}});
   for (const auto& cut : cuts) {
     EngineConfig config = base_;
     config.stages = cut;

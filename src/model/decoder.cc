@@ -48,7 +48,8 @@ void Decoder::embed(Queue& queue, const StepInputs& inputs) noexcept {
 }
 
 void Decoder::run_layers(Queue& queue, const StepInputs& inputs) noexcept {
-  if (weights_.units().num_layers() == 0) return;
+  const StageUnits& units = weights_.units();
+  if (units.num_sublayers() == 0) return;
   for (size_t i = 0; i < spec_.ropes.size(); ++i) {
     const RopeSpec& rope = spec_.ropes[i];
     backend_.ops().rope_table(queue, RopeTableArgs{.positions = inputs.positions(),
@@ -58,9 +59,9 @@ void Decoder::run_layers(Queue& queue, const StepInputs& inputs) noexcept {
                                                    .half = static_cast<int64_t>(rope.inv_freq.size()),
                                                    .scale = rope.scale});
   }
-  for (int32_t i = weights_.units().first_layer; i < weights_.units().end_layer; ++i) {
-    run_attention(queue, inputs, i);
-    run_feed_forward(queue, inputs, i);
+  for (int32_t i = units.first_layer(); i < units.end_layer(); ++i) {
+    if (units.has_attention(i)) run_attention(queue, inputs, i);
+    if (units.has_feed_forward(i)) run_feed_forward(queue, inputs, i);
   }
   if (has_delta_) backend_.ops().row_chain(queue, rows_from_residual(inputs.num_tokens()));
 }
@@ -102,7 +103,7 @@ void Decoder::write_cache(Queue& queue, const StepInputs& inputs, int32_t index)
   const LayerSpec& layer = spec_.layers[static_cast<size_t>(index)];
   const AttentionSpec& a = layer.attention;
   const LayerWeights& w = weights_.layer(index);
-  const auto slab_index = static_cast<size_t>(index - weights_.units().first_layer);
+  const auto slab_index = static_cast<size_t>(index - weights_.units().first_cached());
   const RopeSpec& rope = spec_.ropes[static_cast<size_t>(a.rope)];
   const int64_t rows = inputs.num_tokens();
   float* k = work_.k.as<float>();
@@ -135,7 +136,7 @@ void Decoder::run_attention(Queue& queue, const StepInputs& inputs, int32_t inde
   const LayerSpec& layer = spec_.layers[static_cast<size_t>(index)];
   const AttentionSpec& a = layer.attention;
   const LayerWeights& w = weights_.layer(index);
-  const auto slab_index = static_cast<size_t>(index - weights_.units().first_layer);
+  const auto slab_index = static_cast<size_t>(index - weights_.units().first_cached());
   const int64_t rows = inputs.num_tokens();
   float* q = work_.q.as<float>();
   float* mixed = work_.mixed.as<float>();

@@ -17,7 +17,7 @@ class Decoder {
 
   /// workspace.x = embeddings of the step's tokens. For rank 0.
   void embed(Queue& queue, const StepInputs& inputs) noexcept;
-  /// Runs the stage's layers over workspace.x, writing the KV cache.
+  /// Runs the stage's sublayers over workspace.x, writing the KV cache.
   void run_layers(Queue& queue, const StepInputs& inputs) noexcept;
 
  private:

@@ -11,7 +11,7 @@ constexpr int64_t kLogitRows = 64;
 std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageWeights& weights, const StageConfig& config) {
   const StageUnits& units = weights.units();
   std::vector<KvSlabs::Layer> layers;
-  for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
+  for (int32_t i = units.first_cached(); i < units.end_cached(); ++i) {
     const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
     if (layer.attention.head_dim > kMaxHeadDim || layer.attention.v_head_dim > kMaxHeadDim) {
       throw Error(ErrorCode::kUnsupported, cat("attention heads of ", layer.attention.head_dim, " and ",
@@ -49,7 +49,7 @@ Stage::Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const
       queue_(backend.make_queue()),
       tables_(plan_limits(spec, config)),
       slabs_(backend, slab_layers(spec, weights_, config)),
-      work_(backend, spec, weights_.units().num_layers() > 0, config.max_tokens, weights_.place()),
+      work_(backend, spec, weights_.units().num_sublayers() > 0, config.max_tokens, weights_.place()),
       inputs_(backend, static_cast<int32_t>(spec.cache_groups.size())),
       decoder_(backend, spec, weights_, slabs_, work_, comm),
       output_linear_(backend, work_),
@@ -76,7 +76,7 @@ PlanLimits Stage::plan_limits(const ArchSpec& spec, const StageConfig& config) {
 
 bool Stage::output_alone() const noexcept {
   const StageUnits& units = weights_.units();
-  return units.output && !units.embedding && units.num_layers() == 0;
+  return units.output && !units.embedding && units.num_sublayers() == 0;
 }
 
 void Stage::gather(const float* x, const int32_t* index, int64_t rows) noexcept {

@@ -51,6 +51,25 @@ class StageWeights::Loader {
     if (biased) out.bias = vector(base + ".bias");
     return out;
   }
+  void attention(int32_t index, const AttentionSpec& spec, LayerWeights& w) {
+    const auto name = [&](const char* part) { return cat("blk.", index, ".attn_", part); };
+    w.attn_norm = vector(name("norm.weight"));
+    w.q = linear(name("q"), spec.qkv_bias);
+    w.k = linear(name("k"), spec.qkv_bias);
+    w.v = linear(name("v"), spec.qkv_bias);
+    w.attn_output = linear(name("output"), spec.output_bias);
+    if (spec.qk_norm) {
+      w.q_norm = vector(name("q_norm.weight"));
+      w.k_norm = vector(name("k_norm.weight"));
+    }
+  }
+  void feed_forward(int32_t index, const FeedForwardSpec& spec, LayerWeights& w) {
+    const auto name = [&](const char* part) { return cat("blk.", index, ".ffn_", part); };
+    w.ffn_norm = vector(name("norm.weight"));
+    w.gate = linear(name("gate"), spec.bias);
+    w.up = linear(name("up"), spec.bias);
+    w.down = linear(name("down"), spec.bias);
+  }
   /// The output projection on the embedding's table: its first rows on rank 0, which has the table, packed ones on
   /// others.
   Linear tied_output(const std::string& name, const WeightView& table) {
@@ -170,25 +189,11 @@ StageWeights::StageWeights(Backend& backend, ComputePool& pool, const ModelFiles
   } else if (place.rank == 0 && (units.embedding || (units.output && spec.tied_output))) {
     embedding_ = loader.embedding(embedding_name);
   }
-  for (int32_t i = units.first_layer; i < units.end_layer; ++i) {
+  for (int32_t i = units.first_layer(); i < units.end_layer(); ++i) {
     const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
-    const AttentionSpec& attention = layer.attention;
-    const auto name = [&](const char* part) { return cat("blk.", i, ".", part); };
-    LayerWeights w;
-    w.attn_norm = loader.vector(name("attn_norm.weight"));
-    w.q = loader.linear(name("attn_q"), attention.qkv_bias);
-    w.k = loader.linear(name("attn_k"), attention.qkv_bias);
-    w.v = loader.linear(name("attn_v"), attention.qkv_bias);
-    w.attn_output = loader.linear(name("attn_output"), attention.output_bias);
-    if (attention.qk_norm) {
-      w.q_norm = loader.vector(name("attn_q_norm.weight"));
-      w.k_norm = loader.vector(name("attn_k_norm.weight"));
-    }
-    w.ffn_norm = loader.vector(name("ffn_norm.weight"));
-    w.gate = loader.linear(name("ffn_gate"), layer.feed_forward.bias);
-    w.up = loader.linear(name("ffn_up"), layer.feed_forward.bias);
-    w.down = loader.linear(name("ffn_down"), layer.feed_forward.bias);
-    layers_.push_back(w);
+    LayerWeights& w = layers_.emplace_back();
+    if (units.has_attention(i)) loader.attention(i, layer.attention, w);
+    if (units.has_feed_forward(i)) loader.feed_forward(i, layer.feed_forward, w);
   }
   if (units.output) {
     output_norm_ = loader.vector("output_norm.weight");

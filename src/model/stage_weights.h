@@ -19,8 +19,8 @@ struct Linear {
   const MatmulRecipe* recipe = nullptr;
 };
 
-/// The weights of one layer in device memory, as far as they are the rank's; what the architecture does not have is
-/// null.
+/// The weights of one layer in device memory, as far as they are the rank's; what the architecture or the stage does
+/// not have is null.
 struct LayerWeights {
   const float* attn_norm = nullptr;
   Linear q, k, v, attn_output;
@@ -50,7 +50,7 @@ class StageWeights {
   [[nodiscard]] const WeightView& embedding() const noexcept { return embedding_; }
   /// By the layer's number in the model.
   [[nodiscard]] const LayerWeights& layer(int32_t i) const noexcept {
-    return layers_[static_cast<size_t>(i - units_.first_layer)];
+    return layers_[static_cast<size_t>(i - units_.first_layer())];
   }
   [[nodiscard]] const float* output_norm() const noexcept { return output_norm_; }
   [[nodiscard]] const Linear& output() const noexcept { return output_; }

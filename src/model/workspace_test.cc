@@ -37,8 +37,8 @@ TEST_F(WorkspaceTest, TakesWhatItSays) {
 TEST_F(WorkspaceTest, StagesOfOneProcessHaveATiedMatrixOnce) {
   const int32_t end = spec_.num_layers();
   const StageWeights whole = pack(whole_model(spec_));
-  const StageWeights first = pack({.embedding = true, .first_layer = 0, .end_layer = end});
-  const StageUnits output{.first_layer = end, .end_layer = end, .output = true};
+  const StageWeights first = pack({.embedding = true, .first_sublayer = 0, .end_sublayer = kSublayers * end});
+  const StageUnits output{.first_sublayer = kSublayers * end, .end_sublayer = kSublayers * end, .output = true};
   const StageWeights tied = pack(output, &first.embedding());
   EXPECT_EQ(first.packed_bytes() + tied.packed_bytes(), whole.packed_bytes());
   EXPECT_EQ(tied.output().w.data, first.embedding().data);

@@ -28,8 +28,9 @@ def answers(server, tokens=12):
 
 
 def cuts(layers):
-    """Layers of each machine: every number of machines that have any, the head one of them or not."""
-    return [even_cut(layers, n) for n in range(2, layers + 1)] + [[0] + even_cut(layers, n) for n in range(1, layers + 1)]
+    """Layers of each machine: every number of machines that have any, the head one of them or not; and inside layers."""
+    whole = [even_cut(layers, n) for n in range(2, layers + 1)] + [[0] + even_cut(layers, n) for n in range(1, layers + 1)]
+    return [*whole, [0.5, layers - 0.5], [layers - 1.5, 1, 0.5]]
 
 
 class SameAnswersTest(unittest.TestCase):

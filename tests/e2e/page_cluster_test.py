@@ -100,7 +100,8 @@ class RealClusterTest(BrowserTest):
 
 def node(name, first, layers, **other):
     made = {"name": name, "up": True, "isa": "avx512", "threads": 8,
-            "units": {"embedding": first == 0, "first_layer": first, "num_layers": layers, "output": False},
+            "units": {"embedding": first == 0, "first_layer": first, "num_layers": layers, "layers": "layers in words",
+                      "output": False},
             "memory": {"limit_bytes": 16e9, "weight_bytes": 1.5e9, "kv_cache_bytes": 500e6}, "busy_share": 0.5,
             "seconds": {"compute": 60, "serialise": 1, "wire": 2, "wait": 10},
             "link": {"sent_bytes": 1000, "received_bytes": 5000, "round_trip_seconds": 0.00025, "missed_heartbeats": 0}}
@@ -141,6 +142,11 @@ class MadeUpClusterTest(BrowserTest):
         page.click("#tab-live")
         expect(page.locator("#machines tbody tr")).to_have_count(2)
         return page
+
+    def test_half_layers_are_shown_in_words(self):
+        page = self.show(cluster(100, node("head", 0, 9.5), node("other", 9.5, 1)))
+        for i in range(2):
+            expect(large(page, i, "Holds")).to_have_text("layers in words")
 
     def test_times_and_bytes_are_of_late(self):
         page = self.show(self.BEFORE, self.AFTER)

@@ -14,6 +14,7 @@ openai::Json node_json(const ClusterNode& node, double seconds) {
   json["units"] = {{"embedding", node.embedding},
                    {"first_layer", node.first_layer},
                    {"num_layers", node.num_layers},
+                   {"layers", node.layers},
                    {"output", node.output}};
   json["memory"] = {
       {"limit_bytes", node.memory_bytes}, {"weight_bytes", node.weight_bytes}, {"kv_cache_bytes", node.kv_bytes}};

@@ -26,8 +26,8 @@ function perSecond(before, now) {
   });
 }
 
-function layers({ first_layer: first, num_layers: number }) {
-  if (number === 0) return "no layers";
+function layers({ first_layer: first, num_layers: number, layers: which }) {
+  if (number === 0 || first % 1 !== 0 || number % 1 !== 0) return which;
   return together(`${count(number, "layer")} (${number === 1 ? first : `${first}–${first + number - 1}`})`);
 }
 
