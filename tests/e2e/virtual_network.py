@@ -2,6 +2,7 @@
 import contextlib
 import ctypes
 import itertools
+import json
 import os
 import pathlib
 import socket
@@ -31,6 +32,19 @@ def ip(*words, namespace=None):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def new_prefix():
+    """Of the names of a network's namespaces and devices, which are as short as those of devices have to be."""
+    return f"hr{os.getpid()}x{next(counter)}"
+
+
+def add_namespace(stack, name):
+    """A network namespace until the stack is closed."""
+    ip("netns", "add", name)
+    stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=False)
+    return name
 
 
 class VirtualMachine:
@@ -49,19 +63,28 @@ class VirtualMachine:
     def run(self, words, **options):
         return subprocess.run(self.command(words), preexec_fn=self._enter_group, **options)
 
+    def received_bytes(self):
+        """By its interface so far."""
+        shown = ip("-s", "-j", "link", "show", "eth0", namespace=self.namespace)
+        return json.loads(shown)[0]["stats64"]["rx"]["bytes"]
+
+    def socket(self, kind=socket.SOCK_STREAM):
+        """A socket as if made there."""
+        with ThreadPoolExecutor(1) as pool:  # a thread that is there until it ends
+            return pool.submit(self._socket, kind).result()
+
     def connect(self, host, port, timeout):
         """A connection as if from there."""
-        with ThreadPoolExecutor(1) as pool:  # a thread that is there until it ends
-            connection = pool.submit(self._socket).result()
+        connection = self.socket()
         connection.settimeout(timeout)
         connection.connect((host, port))
         return connection
 
-    def _socket(self):
+    def _socket(self, kind):
         with open(f"/run/netns/{self.namespace}", encoding="ascii") as file:
             if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
                 raise OSError(ctypes.get_errno(), f"setns {self.namespace}")
-        return socket.socket()
+        return socket.socket(type=kind)
 
     def _enter_group(self):
         if self.group is not None:
@@ -73,7 +96,7 @@ class VirtualNetwork:
 
     def __init__(self, machines, rate_mbit=None):
         self.stack = contextlib.ExitStack()
-        self.prefix = f"hr{os.getpid()}x{next(counter)}"
+        self.prefix = new_prefix()
         try:
             self.machines = self._build(machines, rate_mbit)
         except BaseException:
@@ -81,19 +104,13 @@ class VirtualNetwork:
             raise
 
     def _build(self, machines, rate_mbit):
-        switch = self._namespace("s")
+        switch = add_namespace(self.stack, self.prefix + "s")
         ip("link", "add", "bridge", "type", "bridge", namespace=switch)
         ip("link", "set", "bridge", "up", namespace=switch)
         return [self._machine(i, switch, core, share, rate_mbit) for i, (core, share) in enumerate(machines)]
 
-    def _namespace(self, name):
-        namespace = self.prefix + name
-        ip("netns", "add", namespace)
-        self.stack.callback(subprocess.run, ["ip", "netns", "delete", namespace], check=False)
-        return namespace
-
     def _machine(self, index, switch, core, share, rate_mbit):
-        namespace = self._namespace(f"m{index}")
+        namespace = add_namespace(self.stack, f"{self.prefix}m{index}")
         ip("link", "add", "eth0", "type", "veth", "peer", "name", f"port{index}", "netns", switch, namespace=namespace)
         ip("link", "set", f"port{index}", "master", "bridge", "up", namespace=switch)
         address = f"10.77.0.{index + 1}"
