@@ -6,8 +6,10 @@ import unittest
 
 from cluster_answers_test import answers
 from cluster_worker import head, workers
+from random_model import MOSTLY_VOCABULARY, write_random_model
 from server import Server
-from vocabulary_model import LAYERS, write_vocabulary_model
+
+LAYERS = MOSTLY_VOCABULARY.layers
 
 
 class VocabularyTest(unittest.TestCase):
@@ -16,7 +18,7 @@ class VocabularyTest(unittest.TestCase):
     def test_the_output_has_a_machine_of_its_own(self):
         with tempfile.TemporaryDirectory() as folder:
             model = str(pathlib.Path(folder) / "vocabulary.gguf")
-            write_vocabulary_model(model)
+            write_random_model(model, MOSTLY_VOCABULARY)
             with Server(model, "-t", "1") as alone:
                 expected = answers(alone)
             found = ()

@@ -1,11 +1,30 @@
-"""A model that is mostly vocabulary: random weights in the layout of llama, written as a GGUF file."""
+"""Models of random weights in the layout of llama, of any size, written as GGUF files."""
+import dataclasses
 import random
 import struct
 
-HIDDEN, FEED_FORWARD, VOCABULARY, LAYERS, HEADS, KEY_HEADS, HEAD_SIZE = 640, 640, 262144, 18, 10, 2, 64
+HEAD_SIZE = 64
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
 TYPE_F32, TYPE_Q4_0 = 0, 2
 ALIGNMENT = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes:
+    name: str
+    hidden: int
+    feed_forward: int
+    vocabulary: int
+    layers: int
+    key_heads: int = 2
+
+    @property
+    def heads(self):
+        return self.hidden // HEAD_SIZE
+
+
+MOSTLY_VOCABULARY = Shapes("mostly vocabulary", hidden=640, feed_forward=640, vocabulary=262144, layers=18)  # 120 MB
+MOSTLY_LAYERS = Shapes("mostly layers", hidden=1024, feed_forward=3072, vocabulary=1024, layers=12)  # 80 MB
 
 
 def _text(value):
@@ -32,22 +51,22 @@ def _alphabet():
     return [chr(byte if byte in plain else next(others)) for byte in range(256)]
 
 
-def _metadata():
+def _metadata(shapes):
     tokens = ["<|end|>", *_alphabet(), "Ġt"]
-    kinds = [3] + [1] * (len(tokens) - 1) + [5] * (VOCABULARY - len(tokens))
-    tokens += [f"[{i}]" for i in range(len(tokens), VOCABULARY)]
+    kinds = [3] + [1] * (len(tokens) - 1) + [5] * (shapes.vocabulary - len(tokens))
+    tokens += [f"[{i}]" for i in range(len(tokens), shapes.vocabulary)]
     return [
         _field("general.architecture", STRING, "llama"),
-        _field("general.name", STRING, "mostly vocabulary"),
-        _field("llama.block_count", U32, LAYERS),
+        _field("general.name", STRING, shapes.name),
+        _field("llama.block_count", U32, shapes.layers),
         _field("llama.context_length", U32, 2048),
-        _field("llama.embedding_length", U32, HIDDEN),
-        _field("llama.feed_forward_length", U32, FEED_FORWARD),
-        _field("llama.attention.head_count", U32, HEADS),
-        _field("llama.attention.head_count_kv", U32, KEY_HEADS),
+        _field("llama.embedding_length", U32, shapes.hidden),
+        _field("llama.feed_forward_length", U32, shapes.feed_forward),
+        _field("llama.attention.head_count", U32, shapes.heads),
+        _field("llama.attention.head_count_kv", U32, shapes.key_heads),
         _field("llama.rope.freq_base", F32, 10000),
         _field("llama.attention.layer_norm_rms_epsilon", F32, 1e-5),
-        _field("llama.vocab_size", U32, VOCABULARY),
+        _field("llama.vocab_size", U32, shapes.vocabulary),
         _field("llama.rope.dimension_count", U32, HEAD_SIZE),
         _field("tokenizer.ggml.model", STRING, "gpt2"),
         _field("tokenizer.ggml.pre", STRING, "gpt-2"),
@@ -60,16 +79,16 @@ def _metadata():
     ]
 
 
-def _tensors():
+def _tensors(shapes):
     """Names with shapes, inputs first; embedding and output share a matrix."""
-    keys = KEY_HEADS * HEAD_SIZE
-    yield "token_embd.weight", (HIDDEN, VOCABULARY)
-    yield "output_norm.weight", (HIDDEN,)
-    for layer in range(LAYERS):
-        for name, shape in (("attn_norm", (HIDDEN,)), ("attn_q", (HIDDEN, HIDDEN)), ("attn_k", (HIDDEN, keys)),
-                            ("attn_v", (HIDDEN, keys)), ("attn_output", (HIDDEN, HIDDEN)), ("ffn_norm", (HIDDEN,)),
-                            ("ffn_gate", (HIDDEN, FEED_FORWARD)), ("ffn_up", (HIDDEN, FEED_FORWARD)),
-                            ("ffn_down", (FEED_FORWARD, HIDDEN))):
+    hidden, feed_forward, keys = shapes.hidden, shapes.feed_forward, shapes.key_heads * HEAD_SIZE
+    yield "token_embd.weight", (hidden, shapes.vocabulary)
+    yield "output_norm.weight", (hidden,)
+    for layer in range(shapes.layers):
+        for name, shape in (("attn_norm", (hidden,)), ("attn_q", (hidden, hidden)), ("attn_k", (hidden, keys)),
+                            ("attn_v", (hidden, keys)), ("attn_output", (hidden, hidden)), ("ffn_norm", (hidden,)),
+                            ("ffn_gate", (hidden, feed_forward)), ("ffn_up", (hidden, feed_forward)),
+                            ("ffn_down", (feed_forward, hidden))):
             yield f"blk.{layer}.{name}.weight", shape
 
 
@@ -88,10 +107,10 @@ def _weights(noise, shape):
     return raw
 
 
-def write_vocabulary_model(path):
-    """120 MB, in a second or two; the same each time."""
+def write_random_model(path, shapes):
+    """100 MB in a second or two; the same each time."""
     noise = random.Random(1)
-    tensors, metadata = list(_tensors()), _metadata()
+    tensors, metadata = list(_tensors(shapes)), _metadata(shapes)
     infos, offset = [], 0
     for name, shape in tensors:
         infos.append(_text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape,
