@@ -1,4 +1,5 @@
 """The models that the tests of the server use."""
+import json
 import os
 import subprocess
 
@@ -20,6 +21,12 @@ def _chat_model():
         return SMOLLM2
     print("SmolLM2 cannot be fetched here, the tiny model stands for it: " + fetched.stderr.strip().splitlines()[-1])
     return TINY_MODEL
+
+
+def file_of(model):
+    """Its file or folder on this machine."""
+    shown = subprocess.run([PROGRAM, "inspect", model, "--json"], capture_output=True, check=True)
+    return json.loads(shown.stdout)["path"]
 
 
 CHAT_MODEL = _chat_model()
