@@ -62,12 +62,13 @@ class SameAnswersTest(unittest.TestCase):
                         self.check(model, machines, cut, output, expected, *flags)
 
     @unittest.skipUnless(IS_SMOLLM2, "of real weights")
-    def test_A5_real_weights_on_2_3_and_5_machines(self):
+    def test_A5_A19_real_weights_on_2_to_5_machines(self):
         with Server(CHAT_MODEL, "-t", "1") as alone:
             expected = answers(alone)
         with workers(4, "--model", CHAT_MODEL) as machines:
             self.check(CHAT_MODEL, machines, [15, 15], "last", expected)
             self.check(CHAT_MODEL, machines, [10, 10, 10], "head", expected)
+            self.check(CHAT_MODEL, machines, [6, 8, 8, 8], "head", expected)
             self.check(CHAT_MODEL, machines, [3, 7, 7, 7, 6], "last", expected)
 
     def test_machines_of_other_instruction_sets(self):

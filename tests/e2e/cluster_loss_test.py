@@ -156,16 +156,40 @@ class LossTest(unittest.TestCase):
                 self.assertEqual(server.metric("headrace_node_up", node=machine.address), 1)
             self.end(server)
 
+    def test_A10_requests_do_not_wait_for_a_stopped_worker_for_ever(self):
+        with workers(2) as machines, spread_head(TINY_MODEL, machines, "--rejoin-timeout", "1") as server:
+            stream = Stream(server, max_tokens=300)
+            stream.wait_for_events(5)
+            process = machines[1].running.process
+            self.addCleanup(machines[1].kill)
+            process.send_signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            with ThreadPoolExecutor(1) as pool:
+                whole = pool.submit(server.post, "/v1/completions", MEMORY)
+                self.assertEqual(stream.join().events[-1]["error"]["code"], "node_lost")
+                # 3 s of silence, then what it may stay away.
+                self.assertLess(stream.ended_at - stopped, 3 + 1 + 3 * SLACK)
+                process.send_signal(signal.SIGCONT)
+                self.assertIn(whole.result().status, (200, 503))  # by whether it had begun
+            wait_for_status(server, "/readyz", 200)
+            self.assertEqual(server.metric("headrace_node_up", node=machines[1].address), 1)
+            self.assertEqual(server.post("/v1/completions", {"prompt": "a", "max_tokens": 2}).status, 200)
+            self.end(server)
+
     def test_A9_what_a_lost_worker_had_computed_is_computed_again(self):
         """Also when nothing runs while it is lost: what the head knows to be cached is gone with the worker."""
+        begin = time.monotonic()
         with workers(2) as machines, spread_head(CHAT_MODEL, machines) as server:
+            load_seconds = time.monotonic() - begin
             found = answers(server)
             self.assertEqual(answers(server), found)
             for lost in machines:
                 lost.kill()
                 wait_for_status(server, "/readyz", 503)
+                begin = time.monotonic()
                 lost.start()
                 wait_for_status(server, "/readyz", 200)
+                self.assertLess(time.monotonic() - begin, load_seconds + 5 * SLACK)
                 self.assertEqual(answers(server), found)
             self.assertEqual(server.metric("headrace_node_losses_total"), 2)
             self.end(server)
@@ -242,7 +266,7 @@ class LossTest(unittest.TestCase):
             idle = 60 if os.environ.get("HEADRACE_LONG") else 10
             time.sleep(idle)
             for program, was in zip(programs, before):
-                self.assertLess(program.cpu_seconds() - was, 0.02 * idle, program.log())
+                self.assertLess(program.cpu_seconds() - was, 0.02 * SLACK * idle, program.log())
             self.end(server)
 
     def test_figures_of_the_cluster(self):

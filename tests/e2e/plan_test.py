@@ -9,6 +9,7 @@ from cluster_worker import head, workers
 from program import ProgramTest, data, run
 
 MODEL = data("gguf/llama-Q8_0.gguf")
+LAYERS = 4
 SHEET = "memory_gb: 1, memory_gb_per_s: 20, int8_tops: 0.5"
 
 
@@ -28,7 +29,21 @@ class PlanTest(ProgramTest):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
-    def test_table_json_and_picture(self):
+    def test_A7_no_cut_is_faster_or_as_fast_with_much_more_cache(self):
+        nodes = self.nodes("name: head, memory_gb: 0.02, memory_gb_per_s: 20, int8_tops: 0.5",
+                           "name: large, memory_gb: 0.06, memory_gb_per_s: 20, int8_tops: 0.5",
+                           "name: fast, memory_gb: 0.02, memory_gb_per_s: 40, int8_tops: 1")
+        chosen = json.loads(self.plan(nodes, "--json"))
+        cuts = [f"{a},{b},{LAYERS - a - b}" for a in range(LAYERS + 1) for b in range(LAYERS + 1 - a)]
+        others = [json.loads(self.plan(nodes, "--json", "--pipeline-layers", cut, "--output-stage", output))
+                  for cut in cuts for output in ("head", "last")]
+        fastest = min(other["slowest_seconds"] for other in others)
+        self.assertLessEqual(chosen["slowest_seconds"], 1.03 * fastest)
+        as_fast = [other["kv_tokens"] for other in others if other["slowest_seconds"] <= 1.03 * fastest]
+        self.assertLess(max(as_fast), 1.1 * chosen["kv_tokens"])
+        self.assertLess(len(as_fast), len(others))
+
+    def test_A6_table_json_and_picture(self):
         nodes = self.nodes(f"name: head, {SHEET}",
                            "name: slow, memory_gb: 2, rows: [1, 64], layer_ms: [1, 2], output_ms: [9, 9]")
         picture = self.folder / "plan.svg"

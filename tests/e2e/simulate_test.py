@@ -18,9 +18,32 @@ class SimulateTest(ProgramTest):
         return self.folder / name
 
     def simulate(self, *arguments):
-        result = run("simulate", *arguments)
+        result = run("simulate", *map(str, arguments))
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
+
+    def figures(self, stages, *arguments):
+        """Of a pipeline of equal stages; a model's costs on machines that take 24 ms for its weights."""
+        report = self.folder / "report.json"
+        self.simulate("--stages", stages, "--weights-ms", 24 / stages, "--token-us", 1500 / stages, "--link-gbit", 1,
+                      "--link-ms", 0.1, "--token-bytes", 8192, "--kv-tokens", 1 << 18, "--json", report, *arguments)
+        return json.loads(report.read_text())
+
+    def test_A1_steps_in_flight_keep_both_stages_busy(self):
+        load = ("--prompt", 128, "--output", 64, "--requests")
+        one = self.figures(2, "--clients", 16, "--steps-in-flight", 1, *load, 64)
+        several = self.figures(2, "--clients", 32, *load, 128)
+        self.assertGreater(several["output_throughput"], 1.7 * one["output_throughput"])
+        self.assertLess(max(several["stage_idle_steady"]), 0.15)
+        self.assertGreater(max(one["stage_idle_steady"]), 0.4)
+
+    def test_A4_A20_more_stages_give_more(self):
+        outputs = [self.figures(stages, "--clients", 16 * stages, "--requests", 64 * stages, "--prompt", 128, "--output", 64)
+                   ["output_throughput"] for stages in (1, 2, 3, 4)]
+        self.assertEqual(outputs, sorted(outputs))
+        prompts = [self.figures(stages, "--clients", 8, "--requests", 32, "--prompt", 2048, "--output", 1)
+                   ["total_token_throughput"] for stages in (1, 2, 3, 4)]
+        self.assertEqual(prompts, sorted(prompts))
 
     def test_reports_as_text_json_and_timeline(self):
         costs = self.file("costs.yaml", "stages: 2\nfixed_ms: [2, 1]\ntoken_us: 100\nprompt: 50\noutput: 4\nrequests: 9\n")
