@@ -24,9 +24,9 @@ class RunningProgram:
     end()."""
 
     def __init__(self, *arguments, env=None, program=PROGRAM, machine=None):
-        command = [program, *arguments]
-        self.process = subprocess.Popen(machine.command(command) if machine else command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                                        errors="replace", env={**os.environ, **(env or {})})
+        start = machine.popen if machine else subprocess.Popen
+        self.process = start([program, *arguments], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
+                             env={**os.environ, **(env or {})})
         self.lines = []
         self.arrived = threading.Condition()
         self.reader = threading.Thread(target=self._read, daemon=True)
