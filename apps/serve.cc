@@ -98,6 +98,7 @@ int command_serve(std::span<const std::string> arguments) {
 
   const auto begin = std::chrono::steady_clock::now();
   const EndSignals signals;
+  EndGuard end(signals);
   if (!s.trace.empty()) set_step_timeline(std::make_shared<StepTimeline>(s.trace));
   Server server(s.serve);
   server::RequestLog& log = server.context().log;
@@ -117,8 +118,10 @@ int command_serve(std::span<const std::string> arguments) {
 
   while (!signals.wait(std::chrono::hours(1))) {
   }
+  end.begin();
   log.note("draining: no new requests are taken");
-  const bool all = server.drain([&] { return signals.wait(std::chrono::milliseconds(0)); });
+  const bool all = server.drain([&] { return end.is_urgent(); });
+  if (!all) end.hurry();  // a step may hang for long
   end_timeline();
   log.note(all ? "ended: all requests were answered" : "ended: requests that still ran were cut off");
   return 0;

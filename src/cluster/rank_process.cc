@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,11 +74,35 @@ RankProcess::RankProcess(const std::string& program, RankPlace place, const Rank
   }
   life_ = Descriptor(life[1]);
   const Descriptor other_end(life[0]);
+  // The system ends a process that asked for it together with the *thread* that started it (PR_SET_PDEATHSIG), and
+  // whoever makes this object may be a thread that only loads a model.
+  std::promise<int> promise;
+  std::future<int> started = promise.get_future();
+  starter_ = std::thread([&, promise = std::move(promise), done = done_.get_future()]() mutable {
+    try {
+      promise.set_value(start(program, place, descriptors, other_end.get()));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+    done.wait();
+  });
+  try {
+    if (const int error = started.get(); error != 0) {
+      throw Error(ErrorCode::kUnavailable,
+                  cat(printable(program), " cannot be started for rank ", place.rank, ": ", system_error_text(error)));
+    }
+  } catch (...) {
+    done_.set_value();
+    starter_.join();
+    throw;
+  }
+}
 
+int RankProcess::start(const std::string& program, RankPlace place, const RankDescriptors& descriptors, int life) {
   SpawnPlan plan;
   posix_spawn_file_actions_addopen(&plan.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&plan.files, STDERR_FILENO, STDOUT_FILENO);  // answers are rank 0's
-  plan.give(other_end.get(), kLifeFd);
+  plan.give(life, kLifeFd);
   plan.give(descriptors.to_next.get(), kToNextFd);
   plan.give(descriptors.from_previous.get(), kFromPreviousFd);
   int first_free = kNextMemoryFd;
@@ -97,18 +122,17 @@ RankProcess::RankProcess(const std::string& program, RankPlace place, const Rank
   std::array<std::string, 6> words{"headrace", "rank", "--rank", cat(place.rank), "--ranks", cat(place.ranks)};
   std::array<char*, words.size() + 1> arguments{};
   for (size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
-  const int error = ::posix_spawn(&id_, program.c_str(), &plan.files, &plan.attributes, arguments.data(), environ);
-  if (error != 0) {
-    throw Error(ErrorCode::kUnavailable,
-                cat(printable(program), " cannot be started for rank ", place.rank, ": ", system_error_text(error)));
-  }
+  return ::posix_spawn(&id_, program.c_str(), &plan.files, &plan.attributes, arguments.data(), environ);
 }
 
 RankProcess::~RankProcess() {
-  if (!end_.empty()) return;
-  ::kill(id_, SIGKILL);  // it has nothing to put away
-  while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
+  if (end_.empty()) {
+    ::kill(id_, SIGKILL);  // it has nothing to put away
+    while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
+  done_.set_value();
+  starter_.join();
 }
 
 std::string RankProcess::end() {
@@ -129,6 +153,8 @@ RankDescriptors inherited_rank_descriptors() {
     throw Error(ErrorCode::kInvalidArgument,
                 "headrace rank is started by headrace run and headrace serve with --tensor-parallel-size, not by hand");
   }
+  // Also while it is stopped; the pipe tells of a process that had ended before this.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::thread([] {
     std::byte none;
     while (::read(kLifeFd, &none, 1) < 0 && errno == EINTR) {

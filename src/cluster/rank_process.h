@@ -2,14 +2,17 @@
 
 #include <sys/types.h>
 
+#include <future>
 #include <string>
+#include <thread>
 
 #include "cluster/rank_links.h"
 
 namespace headrace::cluster {
 
 /// A process of this machine that runs a rank: `PROGRAM rank --rank R --ranks N`, which finds its descriptors at fixed
-/// numbers. Signals of the terminal and SIGTERM do not reach it: it ends when this object does, or this process.
+/// numbers. Signals of the terminal and SIGTERM do not reach it: it ends when this object does, or this process, even
+/// while it is stopped.
 class RankProcess {
  public:
   /// Throws Error(kUnavailable) where the program cannot be started.
@@ -24,9 +27,14 @@ class RankProcess {
   [[nodiscard]] std::string end();
 
  private:
+  /// 0, or the system's error.
+  [[nodiscard]] int start(const std::string& program, RankPlace place, const RankDescriptors& descriptors, int life);
+
   pid_t id_ = 0;
   Descriptor life_;  // the other process ends when nobody has this end of a pipe
   std::string end_;
+  std::promise<void> done_;
+  std::thread starter_;  // started the process, and lives as long as this object
 };
 
 /// In the process of a rank: its descriptors. From now on the process ends as soon as the one that started it has.

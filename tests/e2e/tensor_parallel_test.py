@@ -90,11 +90,29 @@ class TensorParallelTest(ProgramTest):
                 self.assertRegex(reply.error()["message"], r"rank 1 of 2 is gone.*process \d+ was ended by signal 9")
             self.assertEqual(server.end(), 0)
 
+    def test_a_second_signal_ends_it_while_a_rank_hangs(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with Server(TINY_MODEL, *TWO) as server:
+                rank = ranks_of(server.process.pid)[0]
+                os.kill(rank, signal.SIGSTOP)
+                with contextlib.closing(server.connect()) as connection:
+                    connection.request("POST", "/v1/completions", '{"prompt": [5, 9, 17], "max_tokens": 4}',
+                                       {"Content-Type": "application/json"})
+                    server.wait_for_metric("headrace_open_requests", 2, timeout=10 * SLACK)  # and that for the metric
+                    begin = time.monotonic()
+                    server.process.send_signal(number)
+                    server.wait_for_line("draining")
+                    self.assertEqual(server.end(number, timeout=40), 0, server.log())
+                    self.assertLess(time.monotonic() - begin, 40, "as long as the rank is waited for")
+
     def test_ranks_end_with_the_first(self):
-        for number in (signal.SIGTERM, signal.SIGKILL):
+        """Also one that hangs."""
+        for number, hangs in ((signal.SIGTERM, False), (signal.SIGKILL, False), (signal.SIGTERM, True), (signal.SIGKILL, True)):
             with Server(TINY_MODEL, "-t", "2", "--tensor-parallel-size", "2") as server:
                 ranks = ranks_of(server.process.pid)
                 self.assertEqual(len(ranks), 1)
+                if hangs:
+                    os.kill(ranks[0], signal.SIGSTOP)
                 server.end(number)
                 end = time.monotonic() + 60 * SLACK
                 while is_running(ranks[0]):
