@@ -1,6 +1,8 @@
 #include "cluster/handshake.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include "cluster/message_fields.h"
 #include "cluster/reception.h"
 #include "cluster/secret_file.h"
+#include "cluster/tcp_socket.h"
 #include "cluster/test_links.h"
 
 namespace headrace::cluster {
@@ -243,23 +246,43 @@ TEST(Reception, WelcomesByKeyAndBySecret) {
   EXPECT_EQ(guests.count(), 2u);
 }
 
-/// More silent peers than are served at once: one that knows the secret gets in when their time is over.
+/// A connection to 127.0.0.1 from another of this machine's addresses.
+Descriptor connect_from_elsewhere(uint16_t port) {
+  Descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in from{};
+  from.sin_family = AF_INET;
+  from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  sockaddr_in to = from;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(port);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
+  EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
+  return fd;
+}
+
+/// Many more silent peers than are served at once: one that comes after them gets in, and one that came before them and
+/// is slow keeps its place, long before the time of the silent ones is over.
 TEST(Reception, SilentPeersKeepNobodyOut) {
-  Guests guests;
-  const Reception reception(listen_tcp("127.0.0.1:0", {}), head(), nullptr, guests.welcome(), 0.3);
-  const std::string address = cat("127.0.0.1:", reception.port());
-  const auto network = make_tcp_network({});
-  std::vector<std::unique_ptr<Link>> silent;
-  for (int i = 0; i < kMaxUnknownPeers + 3; ++i) silent.push_back(network->connect(address, soon()).value());
-  // On a machine under load its own time may be over before it has said a word.
-  const Deadline end = soon();
-  bool welcome = false;
-  while (!welcome && std::chrono::steady_clock::now() < end) {
-    const auto link = network->connect(address, soon());
-    welcome = open_handshake(*link.value(), worker(), "control", soon()).ok();
+  constexpr int kTries = 5;  // a machine under load may be too slow to tell
+  bool was_quick = false;
+  for (int tries = 0; tries < kTries && !was_quick; ++tries) {
+    Guests guests;
+    const Reception reception(listen_tcp("127.0.0.1:0", {}), head(), nullptr, guests.welcome());
+    const std::string address = cat("127.0.0.1:", reception.port());
+    const auto network = make_tcp_network({});
+    const Deadline limit = after(kHandshakeSeconds / 2);
+    const auto slow = network->connect(address, soon());
+    std::vector<Descriptor> silent;
+    for (int i = 0; i < 3 * kMaxUnknownPeers; ++i) silent.push_back(connect_from_elsewhere(reception.port()));
+    const auto late = network->connect(address, soon());
+    const bool in = open_handshake(*late.value(), worker(), "control", soon()).ok() &&
+                    open_handshake(*slow.value(), worker(), "control", soon()).ok();
+    was_quick = in && std::chrono::steady_clock::now() < limit;
+    if (was_quick) {
+      EXPECT_EQ(guests.wait_for(2).role, "worker");
+    }
   }
-  EXPECT_TRUE(welcome);
-  EXPECT_EQ(guests.wait_for(1).role, "worker");
+  EXPECT_TRUE(was_quick);
 }
 
 TEST(Reception, ClosesWhileAPeerIsSilent) {

@@ -64,7 +64,7 @@ JoinDesk::JoinDesk(const std::string& listen, const TlsFiles& tls, const Credent
     : check_(std::move(check)),
       places_(std::move(places)),
       reception_(std::make_unique<Reception>(
-          listen_tcp(listen, tls), mine, &keys_,
+          listen_tcp(listen, tls, "--join-listen"), mine, &keys_,
           [this](std::unique_ptr<Link> link, const PeerHello& hello) { welcome(std::move(link), hello); })) {}
 
 void JoinDesk::welcome(std::unique_ptr<Link> link, const PeerHello& hello) {

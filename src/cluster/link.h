@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cluster/frame.h"
@@ -53,7 +54,7 @@ class Link {
 struct TlsFiles {
   std::string certificate, key;  ///< PEM; of this process
   std::string authority;         ///< PEM; what the peer's certificate must be signed by (both sides: mutual TLS)
-  [[nodiscard]] bool any() const noexcept { return !certificate.empty() || !authority.empty(); }
+  [[nodiscard]] bool any() const noexcept { return !certificate.empty() || !key.empty() || !authority.empty(); }
 };
 
 /// Makes links over TCP, with keep-alive and without delay (TCP_NODELAY). Names are resolved; IPv4 and IPv6.
@@ -76,7 +77,9 @@ class Listener {
 };
 
 /// Throw Error: kInvalidArgument for an address or certificate that cannot be, kUnavailable where the port is taken.
+/// `flag`: that gave the address, "--listen": errors about it begin so.
 [[nodiscard]] std::unique_ptr<Network> make_tcp_network(const TlsFiles& tls);
-[[nodiscard]] std::unique_ptr<Listener> listen_tcp(const std::string& address, const TlsFiles& tls);
+[[nodiscard]] std::unique_ptr<Listener> listen_tcp(const std::string& address, const TlsFiles& tls,
+                                                   std::string_view flag = {});
 
 }  // namespace headrace::cluster

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "base/log.h"
+#include "cluster/newcomer_place.h"
 #include "cluster/time_limits.h"
 
 namespace headrace::cluster {
@@ -36,7 +37,7 @@ Reception::~Reception() {
   for (Visit& visit : visits_) visit.thread.join();
 }
 
-bool Reception::wait_for_room() {
+bool Reception::make_room() {
   std::unique_lock lock(mutex_);
   while (true) {
     for (auto visit = visits_.begin(); visit != visits_.end();) {
@@ -49,14 +50,29 @@ bool Reception::wait_for_room() {
     }
     if (closing_) return false;
     if (visits_.size() < static_cast<size_t>(kMaxUnknownPeers)) return true;
+    if (std::ranges::none_of(visits_, &Visit::is_sent_away)) send_one_away();
     changed_.wait(lock);
   }
 }
 
+void Reception::send_one_away() {
+  std::vector<Visit*> unknown;
+  std::vector<std::string_view> peers;
+  for (Visit& visit : visits_) {
+    if (!visit.link) continue;  // known, and being welcomed
+    unknown.push_back(&visit);
+    peers.push_back(visit.link->peer());
+  }
+  if (unknown.empty()) return;
+  Visit& visit = *unknown[place_for_newcomer(peers)];
+  visit.is_sent_away = true;
+  visit.link->close();
+}
+
 void Reception::run() noexcept {
-  while (wait_for_room()) {
+  while (true) {
     Result<std::unique_ptr<Link>> link = listener_->accept(kNoDeadline);
-    if (!link) return;
+    if (!link || !make_room()) return;
     const std::lock_guard lock(mutex_);
     if (closing_) return;
     Visit& visit = visits_.emplace_back();
@@ -70,7 +86,7 @@ void Reception::run() noexcept {
   }
 }
 
-void Reception::report(const Error& error) {
+void Reception::report(const Error& error, const Visit& visit) {
   const std::lock_guard lock(mutex_);
   const Deadline now = std::chrono::steady_clock::now();
   if (closing_ || now < next_report_) {
@@ -80,7 +96,10 @@ void Reception::report(const Error& error) {
   next_report_ = after(kSecondsBetweenReports);
   const std::string more = num_unreported_ > 0 ? cat(" (and ", num_unreported_, " others before)") : std::string();
   num_unreported_ = 0;
-  log_warn("no link: {}{}", error.message(), more);
+  const std::string why =
+      visit.is_sent_away ? cat(visit.link->peer(), ": has not said who it is before ", kMaxUnknownPeers, " others came")
+                         : error.message();
+  log_warn("no link: {}{}", why, more);
 }
 
 void Reception::receive(Visit& visit) noexcept {
@@ -91,7 +110,7 @@ void Reception::receive(Visit& visit) noexcept {
     const std::lock_guard lock(mutex_);
     if (!closing_) known = std::move(visit.link);
   } else {
-    report(peer.error());
+    report(peer.error(), visit);
   }
   if (known) welcome_(std::move(known), std::move(peer).value());
   const std::lock_guard lock(mutex_);

@@ -12,11 +12,11 @@
 
 namespace headrace::cluster {
 
-/// Peers whose handshake is not done that are served at once; more wait in the system's queue.
+/// Peers whose handshake is not done that are served at once; one more takes the place of one of them.
 inline constexpr int kMaxUnknownPeers = 64;
 
 /// Accepts connections and hands over those whose peer has proven who it is, each with a thread of its own until then:
-/// whoever is slow, silent or hostile keeps nobody else waiting.
+/// whoever is slow, silent or hostile keeps nobody else waiting, however many connections it makes.
 class Reception {
  public:
   /// Called for each link, on its own thread; must not block for long, and not throw.
@@ -35,14 +35,17 @@ class Reception {
   struct Visit {
     std::unique_ptr<Link> link;  ///< moved out, under the mutex, once its peer is known
     std::thread thread;
+    bool is_sent_away = false;  ///< a newcomer gets its place
     bool done = false;
   };
 
   void run() noexcept;
-  /// Waits until there is room; false where the reception closes.
-  [[nodiscard]] bool wait_for_room();
+  /// Waits until there is room for one who has come, and sees to it; false where the reception closes.
+  [[nodiscard]] bool make_room();
+  /// Ends the visit whose place a newcomer gets, if there is one. Under the mutex.
+  void send_one_away();
   void receive(Visit& visit) noexcept;
-  void report(const Error& error);
+  void report(const Error& error, const Visit& visit);
 
   std::unique_ptr<Listener> listener_;
   Credentials mine_;

@@ -26,7 +26,7 @@ std::string read_secret_file(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (fd.get() < 0 || ::fstat(fd.get(), &status) != 0)
-    throw LoadError(path, system_error_text(errno),
+    throw LoadError(path, cat("the cluster's shared secret cannot be read: ", system_error_text(errno)),
                     errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument);
   if (!S_ISREG(status.st_mode)) refuse(path, "not a file; expected one that holds the cluster's shared secret");
   if ((status.st_mode & (S_IROTH | S_IWOTH)) != 0)

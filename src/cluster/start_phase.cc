@@ -44,7 +44,9 @@ Error PhaseReport::failure(const Error& error) const {
   if (what.starts_with(node_) && what.substr(node_.size()).starts_with(": ")) what.remove_prefix(node_.size() + 2);
   std::string text = cat(node_, ": ", phase_.name, ": ", what);
   if (error.code() == ErrorCode::kTimeout) text += cat(" (limit ", phase_.limit_seconds, " s)");
-  if (error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kUnavailable) text += cat("; ", phase_.remedy);
+  const bool is_from_elsewhere = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kUnavailable ||
+                                 error.code() == ErrorCode::kCorrupt;  // as of another program that listens there
+  if (is_from_elsewhere) text += cat("; ", phase_.remedy);
   return Error(error.code(), text);
 }
 

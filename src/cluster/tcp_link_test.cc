@@ -324,10 +324,13 @@ TEST(TcpNetwork, RefusesWhatIsNoAddress) {
 TEST(TcpListener, PortTakenIsUnavailable) {
   const auto first = listen_tcp("127.0.0.1:0", {});
   try {
-    (void)listen_tcp(cat("127.0.0.1:", first->port()), {});
+    (void)listen_tcp(cat("127.0.0.1:", first->port()), {}, "--listen");
     FAIL() << "two listeners on one port";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.message(), cat("--listen: 127.0.0.1:", first->port(),
+                                   ": cannot listen: Address already in use; end what listens there, or take another "
+                                   "port"));
   }
 }
 

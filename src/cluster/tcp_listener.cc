@@ -20,8 +20,8 @@ constexpr double kNoDescriptorsSeconds = 0.1;
 
 class TcpListener final : public Listener {
  public:
-  TcpListener(const std::string& address, const TlsFiles& tls)
-      : address_(address), fd_(bind_tcp(address)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  TcpListener(const std::string& address, const TlsFiles& tls, std::string_view flag)
+      : address_(address), fd_(bind_tcp(address, flag)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_.get() < 0) throw Error(ErrorCode::kUnavailable, cat(address, ": ", system_error_text(errno)));
     if (tls.any()) tls_.emplace(tls);
   }
@@ -32,7 +32,7 @@ class TcpListener final : public Listener {
       descriptors_.assign(1, {wake_.get(), POLLIN, 0});
       if (tls_) tls_->append_to(descriptors_);
       const size_t num_pending = descriptors_.size() - 1;
-      const bool takes = has_descriptors_ && (!tls_ || tls_->has_room());
+      const bool takes = has_descriptors_;
       if (takes) descriptors_.push_back({fd_.get(), POLLIN, 0});
       Deadline until = has_descriptors_ ? deadline : std::min(deadline, after(kNoDescriptorsSeconds));
       if (tls_) until = std::min(until, tls_->next_deadline());
@@ -90,8 +90,8 @@ class TcpListener final : public Listener {
 
 }  // namespace
 
-std::unique_ptr<Listener> listen_tcp(const std::string& address, const TlsFiles& tls) {
-  return std::make_unique<TcpListener>(address, tls);
+std::unique_ptr<Listener> listen_tcp(const std::string& address, const TlsFiles& tls, std::string_view flag) {
+  return std::make_unique<TcpListener>(address, tls, flag);
 }
 
 }  // namespace headrace::cluster

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <system_error>
 
@@ -77,6 +78,21 @@ std::string host_text(const sockaddr_storage& address) {
   return host.data();
 }
 
+std::string_view listen_remedy(int error) noexcept {
+  switch (error) {
+    case EADDRINUSE:
+      return "; end what listens there, or take another port";
+    case EADDRNOTAVAIL:
+      return "; take an address of this machine, or 0.0.0.0 for all that it has";
+    case EINVAL:  // as of one without the interface
+      return "; an IPv6 address of one link is written with its interface: [fe80::1%eth0]:8100";
+    case EACCES:
+      return "; take a port from 1024 on";
+    default:
+      return "";
+  }
+}
+
 uint16_t port_of(const sockaddr_storage& address) noexcept {
   return address.ss_family == AF_INET6 ? ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port)
                                        : ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
@@ -131,9 +147,11 @@ Result<Descriptor> connect_tcp(const std::string& address, Deadline deadline) {
   return at_address(ErrorCode::kUnavailable, address, system_error_text(error));
 }
 
-Descriptor bind_tcp(const std::string& address) {
+Descriptor bind_tcp(const std::string& address, std::string_view flag) {
+  const std::string shown_as = flag.empty() ? "" : cat(flag, ": ");
   Result<AddressList> list = resolve(address, AI_PASSIVE);
-  if (!list) throw Error(ErrorCode::kInvalidArgument, list.error().message());
+  if (!list)
+    throw Error(ErrorCode::kInvalidArgument, cat(shown_as, list.error().message(), listen_remedy(EADDRNOTAVAIL)));
   int error = 0;
   for (const addrinfo* one = list.value().get(); one != nullptr; one = one->ai_next) {
     Descriptor fd = open_socket(*one);
@@ -144,8 +162,8 @@ Descriptor bind_tcp(const std::string& address) {
     }
     error = errno;
   }
-  throw at_address(error == EADDRNOTAVAIL ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable, address,
-                   cat("cannot listen: ", system_error_text(error)));
+  throw at_address(error == EADDRNOTAVAIL ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable, shown_as + address,
+                   cat("cannot listen: ", system_error_text(error), listen_remedy(error)));
 }
 
 uint16_t local_port(int fd) noexcept {
@@ -182,7 +200,15 @@ Result<std::string> local_host_towards(const std::string& address) {
 
 bool is_any_address(const std::string& address) {
   const Result<Address> parts = parse_address(address);
-  return parts.ok() && (parts.value().host == "0.0.0.0" || parts.value().host == "::");
+  if (!parts) return false;
+  if (parts.value().host == "*") return true;
+  // There are many ways to write it: 0, 0.0, ::0.
+  const Result<AddressList> list = resolve(address, AI_NUMERICHOST);
+  if (!list) return false;
+  sockaddr_storage first{};
+  std::memcpy(&first, list.value()->ai_addr, list.value()->ai_addrlen);
+  const std::string host = host_text(first);
+  return host == "0.0.0.0" || host == "[::]";
 }
 
 void tune_socket(int fd) noexcept {

@@ -38,7 +38,7 @@ struct Address {
 /// has time limits of its own: with a name that it has to ask for, the deadline may pass by as much.
 [[nodiscard]] Result<Descriptor> connect_tcp(const std::string& address, Deadline deadline);
 /// A listening socket that does not block. Throws Error as listen_tcp.
-[[nodiscard]] Descriptor bind_tcp(const std::string& address);
+[[nodiscard]] Descriptor bind_tcp(const std::string& address, std::string_view flag = {});
 [[nodiscard]] uint16_t local_port(int fd) noexcept;
 [[nodiscard]] std::string peer_address(int fd);
 /// This machine's address, without a port, on the way to another; nothing is sent.

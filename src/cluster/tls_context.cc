@@ -1,6 +1,11 @@
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sys/stat.h>
 
+#include <cerrno>
+
+#include "cluster/tcp_socket.h"
 #include "cluster/tls_stream.h"
 
 namespace headrace::cluster {
@@ -17,6 +22,15 @@ constexpr size_t kReadBufferBytes = 128 << 10;
                   ErrorCode::kInvalidArgument);
 }
 
+/// OpenSSL has no clear word for a file that cannot be read, and waits for one that is a pipe.
+void require_file(const std::string& path, std::string_view flag) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (fd.get() < 0 || ::fstat(fd.get(), &status) != 0)
+    throw LoadError(path, cat(flag, " cannot be read: ", system_error_text(errno)), ErrorCode::kInvalidArgument);
+  if (!S_ISREG(status.st_mode)) throw LoadError(path, cat(flag, " is no file"), ErrorCode::kInvalidArgument);
+}
+
 /// In place of OpenSSL's own, which would ask at the terminal.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
@@ -28,9 +42,13 @@ TlsContext::TlsContext(const TlsFiles& files, Side side)
     : side_(side), context_(::SSL_CTX_new(side == Side::kConnects ? ::TLS_client_method() : ::TLS_server_method())) {
   if (files.certificate.empty() || files.key.empty() || files.authority.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                "TLS between machines takes three files: this machine's certificate, its key, and the authority that "
-                "signed the certificates of all machines");
+                "TLS between machines takes three files: this machine's certificate (--cluster-certfile), its key "
+                "(--cluster-keyfile), and the authority that signed the certificates of all machines "
+                "(--cluster-cafile)");
   }
+  require_file(files.certificate, "--cluster-certfile");
+  require_file(files.key, "--cluster-keyfile");
+  require_file(files.authority, "--cluster-cafile");
   ::ERR_clear_error();
   SSL_CTX* const context = context_.get();
   if (context == nullptr || ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1)

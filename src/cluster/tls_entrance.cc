@@ -7,10 +7,16 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "cluster/newcomer_place.h"
 
 namespace headrace::cluster {
 
 void TlsEntrance::add(Descriptor fd, std::string peer) {
+  if (pending_.size() >= kMaxPending) {
+    std::vector<std::string_view> peers;
+    for (const Pending& pending : pending_) peers.push_back(pending.peer);
+    pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(place_for_newcomer(peers)));
+  }
   auto stream = context_.stream(fd.get());
   pending_.push_back({.fd = std::move(fd),
                       .stream = std::move(stream),

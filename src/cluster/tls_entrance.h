@@ -20,7 +20,7 @@ class TlsEntrance {
 
   explicit TlsEntrance(const TlsFiles& files) : context_(files, TlsContext::Side::kAccepts) {}
 
-  [[nodiscard]] bool has_room() const noexcept { return pending_.size() < kMaxPending; }
+  /// Where all places are taken, it takes one of them (newcomer_place.h).
   void add(Descriptor fd, std::string peer);
   /// Appends what to poll, one entry for each connection.
   void append_to(std::vector<pollfd>& descriptors) const;
@@ -43,7 +43,7 @@ class TlsEntrance {
   [[nodiscard]] static Next advance(Pending& pending);
 
   TlsContext context_;
-  std::vector<Pending> pending_;
+  std::vector<Pending> pending_;  ///< the oldest first
 };
 
 }  // namespace headrace::cluster

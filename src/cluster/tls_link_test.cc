@@ -9,6 +9,7 @@
 #include "cluster/tcp_socket.h"
 #include "cluster/test_certificates.h"
 #include "cluster/test_links.h"
+#include "cluster/tls_entrance.h"
 
 namespace headrace::cluster {
 namespace {
@@ -177,22 +178,30 @@ TEST(TlsLink, ListenerWithoutTlsIsRefused) {
   accepter.join();
 }
 
-/// Peers that connect and say nothing, or begin and stop, keep nobody from being accepted.
+/// Peers that connect and say nothing, or begin and stop, keep nobody from being accepted, also where they are more
+/// than there are places for, and long before their time is over.
 TEST(TlsLink, StalledHandshakesDoNotHoldOthers) {
-  const auto listener = listen_tcp("127.0.0.1:0", ours());
-  const std::string address = cat("127.0.0.1:", listener->port());
-  std::vector<Descriptor> stalled;
-  for (int i = 0; i < 20; ++i) {
-    stalled.push_back(connect_tcp(address, soon()).value());
-    const std::array<unsigned char, 3> begun{22, 3, 1};  // of a TLS record
-    const size_t size = i % 2 == 0 ? begun.size() : 0;
-    EXPECT_GE(::send(stalled.back().get(), begun.data(), size, MSG_NOSIGNAL), 0);
+  constexpr int kTries = 5;  // a machine under load may be too slow to tell
+  bool was_quick = false;
+  for (int tries = 0; tries < kTries && !was_quick; ++tries) {
+    const auto listener = listen_tcp("127.0.0.1:0", ours());
+    const std::string address = cat("127.0.0.1:", listener->port());
+    const Deadline limit = after(TlsEntrance::kSeconds / 2);
+    std::vector<Descriptor> stalled;
+    for (size_t i = 0; i < TlsEntrance::kMaxPending + 20; ++i) {
+      stalled.push_back(connect_tcp(address, soon()).value());
+      const std::array<unsigned char, 3> begun{22, 3, 1};  // of a TLS record
+      const size_t size = i % 2 == 0 ? begun.size() : 0;
+      EXPECT_GE(::send(stalled.back().get(), begun.data(), size, MSG_NOSIGNAL), 0);
+    }
+    auto near =
+        std::async(std::launch::async, [&] { return make_tcp_network(ours())->connect(address, soon()).value(); });
+    const auto far = listener->accept(soon());
+    ASSERT_TRUE(far.ok()) << far.error().message();
+    ASSERT_TRUE(near.get()->send({.id = 1}, {}, soon()).ok());
+    was_quick = std::chrono::steady_clock::now() < limit;
   }
-  auto near =
-      std::async(std::launch::async, [&] { return make_tcp_network(ours())->connect(address, soon()).value(); });
-  const auto far = listener->accept(soon());
-  ASSERT_TRUE(far.ok()) << far.error().message();
-  ASSERT_TRUE(near.get()->send({.id = 1}, {}, soon()).ok());
+  EXPECT_TRUE(was_quick);
 }
 
 TEST(TlsLink, GarbageIsRefused) {
@@ -232,7 +241,7 @@ TEST(TlsLink, NamesTheFileThatIsWrong) {
   EXPECT_NE(refusal(files).find("three files"), std::string::npos);
   files = ours();
   files.certificate = "no-such.pem";
-  EXPECT_EQ(refusal(files).find("no-such.pem: not a certificate"), 0u) << refusal(files);
+  EXPECT_EQ(refusal(files).find("no-such.pem: --cluster-certfile cannot be read: No such file"), 0u) << refusal(files);
   files = ours();
   files.key = others().key;  // of another certificate
   EXPECT_EQ(refusal(files).find(files.key), 0u) << refusal(files);

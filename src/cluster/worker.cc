@@ -40,7 +40,7 @@ Worker::Worker(WorkerConfig config)
   // Once: what one head has made it pack is not free when the next comes, or when the same comes back.
   config_.memory_bytes = memory_budget(config_.memory_bytes);
   try {
-    std::unique_ptr<Listener> listener = listen_tcp(config_.listen, config_.tls);
+    std::unique_ptr<Listener> listener = listen_tcp(config_.listen, config_.tls, "--listen");
     config_.listen = cat(config_.listen.substr(0, config_.listen.rfind(':') + 1), listener->port());
     reception_ = std::make_unique<Reception>(
         std::move(listener), credentials_, &keys_,
