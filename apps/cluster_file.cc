@@ -8,12 +8,11 @@
 #include <deque>
 #include <iterator>
 
+#include "apps/address_check.h"
 #include "apps/serve_flags.h"
 #include "apps/worker_flags.h"
 #include "base/error.h"
 #include "cluster/join_desk.h"
-#include "cluster/named_error.h"
-#include "cluster/tcp_socket.h"
 #include "files/options_file.h"
 
 namespace headrace {
@@ -38,6 +37,7 @@ struct LinkFiles {
 };
 
 struct WorkerEntry {
+  std::string place;  ///< "cluster.yaml:7"
   WorkerSettings settings;
   std::string address;  ///< at which the head calls it; empty: it joins
   [[nodiscard]] const std::string& name() const noexcept { return settings.config.name; }
@@ -48,10 +48,12 @@ class ClusterFile {
  public:
   ClusterFile(const std::string& path, ServeSettings& head) : path_(path), head_(head) {
     std::vector<Option> common = link_flags(links_.secret, links_.certificate, links_.key, links_.authority);
-    common.push_back({.name = "model", .target = &model_, .help = "model that is served"});
+    common.push_back({.name = "model", .target = &model_, .value_name = "MODEL", .help = "model that is served"});
     const std::array sections = {
-        OptionsSection{.key = "head", .add = [this] { return head_options(); }},
-        OptionsSection{.key = "workers", .is_list = true, .add = [this] { return worker_options(); }},
+        OptionsSection{.key = "head", .add = [this](const std::string& place) { return head_options(place); }},
+        OptionsSection{.key = "workers",
+                       .is_list = true,
+                       .add = [this](const std::string& place) { return worker_options(place); }},
         OptionsSection{.key = "nodes"},  // of headrace plan
     };
     read_options_file(path, common, sections);
@@ -61,7 +63,7 @@ class ClusterFile {
   void finish_head() {
     fill_in(head_.model, model_);
     ClusterOptions& cluster = head_.cluster.options;
-    links_.fill_into(cluster.secret_file, cluster.certificate, cluster.key, cluster.authority);
+    if (!workers_.empty()) links_.fill_into(cluster.secret_file, cluster.certificate, cluster.key, cluster.authority);
     head_.cluster.workers.clear();
     for (const WorkerEntry& worker : workers_) {
       const bool joins = worker.address.empty();
@@ -71,6 +73,7 @@ class ClusterFile {
   }
 
   [[nodiscard]] WorkerSettings worker(std::string node) const {
+    if (workers_.empty()) fail(path_, "workers: there are none; list the machines that run headrace worker");
     if (node.empty()) node = host_name();
     auto found = std::ranges::find(workers_, node, &WorkerEntry::name);
     if (found == workers_.end())
@@ -78,8 +81,8 @@ class ClusterFile {
     if (found == workers_.end()) {
       std::vector<std::string> names;
       for (const WorkerEntry& worker : workers_) names.push_back(worker.name());
-      fail(cat("workers: none is named ", printable(node),
-               "; say by --node which one this machine is: ", fmt::to_string(fmt::join(names, ", "))));
+      fail(path_, cat("workers: none is named ", printable(node),
+                      "; say by --node which one this machine is: ", fmt::to_string(fmt::join(names, ", "))));
     }
     WorkerSettings settings = found->settings;
     cluster::WorkerConfig& config = settings.config;
@@ -94,19 +97,23 @@ class ClusterFile {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw LoadError(path_, what, ErrorCode::kInvalidArgument); }
+  [[noreturn]] static void fail(const std::string& place, const std::string& what) {
+    throw LoadError(place, what, ErrorCode::kInvalidArgument);
+  }
 
   /// The port of `address`, on whatever addresses the machine has.
   static std::string all_addresses(const std::string& address) {
-    return cat("0.0.0.0", address.substr(address.rfind(':')));
+    return cat(address.starts_with('[') ? "[::]" : "0.0.0.0", address.substr(address.rfind(':')));
   }
 
-  std::vector<Option> head_options() {
+  std::vector<Option> head_options(const std::string& place) {
+    head_place_ = place;
     return options_of(serve_flags(head_), head_address_, "where workers that join call the head");
   }
 
-  std::vector<Option> worker_options() {
+  std::vector<Option> worker_options(const std::string& place) {
     WorkerEntry& worker = workers_.emplace_back();
+    worker.place = place;
     return options_of(worker_flags(worker.settings), worker.address, "at which the head calls it");
   }
 
@@ -119,33 +126,36 @@ class ClusterFile {
         return option.name != "config" && option.name != "node" && option.name != "workers";
       });
     }
-    options.push_back({.name = "address", .target = &address, .help = help});
+    options.push_back({.name = "address", .target = &address, .value_name = "HOST:PORT", .help = help});
     return options;
   }
 
   void check() const {
-    size_t number = 0;
-    for (const WorkerEntry& worker : workers_) {
-      const std::string where =
-          cat("workers, entry ", ++number, worker.name().empty() ? "" : cat(" (", worker.name(), ")"));
-      if (!cluster::is_worker_name(worker.name())) {
-        fail(cat(where, ": expected a name of 1 to 64 letters, digits, '.', '_' or '-', not 'head'"));
-      }
-      const auto same = [&](const WorkerEntry& other) { return other.name() == worker.name(); };
-      if (std::ranges::count_if(workers_, same) > 1) fail(cat(where, ": another entry has the same name"));
-      if (worker.address.empty() && head_address_.empty()) {
-        fail(cat(where,
-                 ": give its address (HOST:PORT), at which the head calls it, or the head's, which it then joins"));
-      }
-      check_address(worker.address, where);
-    }
-    check_address(head_address_, "head");
+    if (!head_address_.empty()) check_peer_address(cat(head_place_, ": head: address"), head_address_);
+    for (size_t i = 0; i < workers_.size(); ++i) check_worker(i);
   }
 
-  void check_address(const std::string& address, const std::string& where) const {
-    if (address.empty()) return;
-    if (const auto parsed = cluster::parse_address(address); !parsed) {
-      fail(cat(where, ": address: ", parsed.error().message()));
+  void check_worker(size_t number) const {
+    const WorkerEntry& worker = workers_[number];
+    const std::string where =
+        cat("workers, entry ", number + 1, worker.name().empty() ? "" : cat(" (", worker.name(), ")"));
+    const auto fail_here = [&](std::string_view what) { fail(worker.place, cat(where, ": ", what)); };
+    if (!cluster::is_worker_name(worker.name())) {
+      fail_here("expected a name of 1 to 64 letters, digits, '.', '_' or '-', not 'head'");
+    }
+    for (size_t i = 0; i < number; ++i) {
+      if (workers_[i].name() == worker.name()) fail_here("another entry has the same name");
+      if (!worker.address.empty() && workers_[i].address == worker.address)
+        fail_here(cat("address: ", printable(worker.address), " is that of entry ", i + 1, ", too"));
+    }
+    if (worker.address.empty()) {
+      if (!head_address_.empty()) return;
+      fail_here("give its address (HOST:PORT), at which the head calls it, or the head's, which it then joins");
+    }
+    check_peer_address(cat(worker.place, ": ", where, ": address"), worker.address);
+    if (!worker.settings.config.join.empty()) {
+      fail_here(
+          "address, at which the head calls it, beside join, by which it calls the head; give the one or the other");
     }
   }
 
@@ -153,7 +163,7 @@ class ClusterFile {
   ServeSettings& head_;
   std::string model_;
   LinkFiles links_;
-  std::string head_address_;
+  std::string head_place_, head_address_;
   std::deque<WorkerEntry> workers_;  // options point into them
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "apps/address_check.h"
 #include "base/error.h"
+#include "cluster/join_desk.h"
 
 namespace headrace {
 namespace {
@@ -125,7 +127,7 @@ std::vector<Option> ClusterFlags::rows() {
        .help = "that weights, workspace and KV cache may take on this machine, where there are workers"},
       {.name = "rejoin-timeout",
        .target = &options.rejoin_timeout_seconds,
-       .range = {.min = 0},
+       .range = {.min = 0, .max = 1e9},
        .value_name = "SECONDS",
        .help = "how long running requests wait for a lost worker to come back"},
       {.name = "allow-other-builds",
@@ -149,6 +151,17 @@ ClusterOptions ClusterFlags::parsed() const {
     throw Error(ErrorCode::kInvalidArgument,
                 "--pipeline-layers says how the model is cut over --workers or those that join (--join-listen)");
   }
+  for (const std::string& worker : parsed.workers) {
+    if (!ClusterOptions::joins(worker)) {
+      check_peer_address("--workers", worker);
+    } else if (!cluster::is_worker_name(worker)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  cat("--workers: '", printable(worker),
+                      "': expected HOST:PORT of one that is called, or the name of one that joins: 1 to 64 letters, "
+                      "digits, '.', '_' or '-', not 'head'"));
+    }
+  }
+  if (!parsed.join_listen.empty()) check_listen_address("--join-listen", parsed.join_listen);
   const auto joining = std::ranges::find_if(parsed.workers, ClusterOptions::joins);
   if (joining != parsed.workers.end() && parsed.join_listen.empty()) {
     throw Error(ErrorCode::kInvalidArgument, cat("--workers: ", printable(*joining),
@@ -167,7 +180,21 @@ ClusterOptions ClusterFlags::parsed() const {
     throw Error(ErrorCode::kInvalidArgument,
                 "--join-timeout is for workers that join; say by --join-listen HOST:PORT where they may");
   }
+  if (!parsed.is_used()) refuse_unused();
   return parsed;
+}
+
+void ClusterFlags::refuse_unused() const {
+  ClusterFlags given = *this, untouched;
+  const std::vector<Option> rows = given.rows(), defaults = untouched.rows();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool is_default = std::visit(
+        [&](auto* value) { return *value == *std::get<decltype(value)>(defaults[i].target); }, rows[i].target);
+    if (is_default) continue;
+    throw Error(ErrorCode::kInvalidArgument, cat("--", rows[i].name,
+                                                 " is for a model that is spread over machines; say by --workers or "
+                                                 "--join-listen over which, or leave it out"));
+  }
 }
 
 }  // namespace headrace

@@ -26,8 +26,12 @@ struct ClusterFlags {
 
   /// Rows that write into this, which must outlive them.
   [[nodiscard]] std::vector<Option> rows();
-  /// What they say. Throws Error(kInvalidArgument) for lists that are none.
+  /// What they say. Throws Error(kInvalidArgument) for what is none or does not go together.
   [[nodiscard]] ClusterOptions parsed() const;
+
+ private:
+  /// Throws Error(kInvalidArgument) for the first that is not as it was, where the model is all on this machine.
+  void refuse_unused() const;
 };
 
 }  // namespace headrace

@@ -1,12 +1,11 @@
 #include "apps/worker_flags.h"
 
+#include "apps/address_check.h"
 #include "apps/cluster_flags.h"
 #include "apps/load_flags.h"
 #include "base/compute_pool.h"
 #include "base/error.h"
 #include "cluster/join_desk.h"
-#include "cluster/named_error.h"
-#include "cluster/tcp_socket.h"
 
 namespace headrace {
 namespace {
@@ -84,9 +83,8 @@ void complete(WorkerSettings& s) {
     }
     if (has_default) config.listen = cluster::WorkerConfig().listen;
   } else {
-    for (const std::string* address : {&config.join, &config.advertise}) {
-      if (!address->empty()) (void)cluster::value_or_throw(cluster::parse_address(*address));
-    }
+    check_peer_address("--join", config.join);
+    if (!config.advertise.empty()) check_peer_address("--advertise", config.advertise);
     if (has_default) config.listen = "0.0.0.0:0";
     if (config.name.empty()) config.name = host_name();
     if (!cluster::is_worker_name(config.name)) {
@@ -94,6 +92,7 @@ void complete(WorkerSettings& s) {
                                                    "': expected 1 to 64 letters, digits, '.', '_' or '-', not 'head'"));
     }
   }
+  check_listen_address("--listen", config.listen);
   config.isa = choose_isa(s.isa);
   if (config.threads == 0) config.threads = usable_cpus();
 }

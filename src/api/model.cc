@@ -94,13 +94,22 @@ void check_ranks_wanted(const LoadOptions& options) {
                     " together with workers: layers are divided over processes of one machine only; leave one of the "
                     "two out"));
   }
+  if (ranks == 1 && options.tensor_parallel_transport != LoadOptions().tensor_parallel_transport) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a tensor-parallel transport is for a tensor-parallel size of 2 or more; give that, too, or leave the "
+                "transport out");
+  }
   if (ranks > 1 && options.tensor_parallel_program.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "tensor_parallel_program: expected the path of the program headrace");
   }
 }
 
 StageAssembly assemble_ranks(const StageSite& site, const LoadOptions& options) {
-  check_ranks(site.spec, options.tensor_parallel_size);
+  try {
+    check_ranks(site.spec, options.tensor_parallel_size);
+  } catch (const Error& error) {
+    throw Error(error.code(), cat(error.message(), "; choose a tensor-parallel size that divides them"));
+  }
   const auto transport = cluster::parse_rank_transport(options.tensor_parallel_transport);
   if (!transport) {
     throw Error(ErrorCode::kInvalidArgument, cat("tensor_parallel_transport: '",

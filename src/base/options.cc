@@ -72,9 +72,11 @@ T require_number(const Option& option, std::string_view text, std::string_view s
   return *value;
 }
 
-/// `--api-key-file "$KEYS"` with a variable that is not set must not open the door.
+/// `--api-key-file "$KEYS"` with a variable that is not set must not open the door, nor --workers "$WORKERS" leave the
+/// model on one machine.
 void require_something(const Option& option, std::string_view text, std::string_view shown_as) {
-  static constexpr std::string_view kNamesOfThings[] = {"FILE", "FOLDER", "ADDRESS", "URL", "ORIGIN", "NAME"};
+  static constexpr std::string_view kNamesOfThings[] = {"FILE", "FOLDER",    "ADDRESS",    "URL",   "ORIGIN",
+                                                        "NAME", "HOST:PORT", "WORKER,...", "MODEL", "LIST"};
   if (!text.empty() || std::ranges::find(kNamesOfThings, option.value_name) == std::end(kNamesOfThings)) return;
   throw Error(ErrorCode::kInvalidArgument,
               cat(shown_as, ": found an empty text, expected ", option.value_name, "; or leave the option out"));

@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, 7> kOtherKeys = {
 
 /// An entry in the units of the file.
 struct Entry {
+  std::string place;  ///< "nodes.yaml:3"
   std::string name;
   double memory_gb = 0;
   std::vector<int32_t> rows;
@@ -32,22 +33,24 @@ struct Entry {
   std::vector<Option> options() {
     constexpr OptionRange kAmount{.min = 0, .max = 1e9, .above_min = true};
     constexpr OptionRange kTime{.min = 0, .max = 1e9};
-    return {{.name = "name", .target = &name, .help = "of the node"},
-            {.name = "memory-gb", .target = &memory_gb, .range = kAmount, .help = "for weights, workspace and cache"},
-            {.name = "rows", .target = &rows, .range = {.min = 1, .max = 1 << 20}, .help = "of measured steps"},
-            {.name = "layer-ms", .target = &layer_ms, .range = kTime, .help = "a layer at these rows"},
-            {.name = "output-ms", .target = &output_ms, .range = kTime, .help = "the output projection at these rows"},
-            {.name = "memory-gb-per-s", .target = &memory_gb_per_s, .range = kAmount, .help = "memory bandwidth"},
-            {.name = "int8-tops", .target = &int8_tops, .range = kAmount, .help = "10^12 operations a second"},
-            {.name = "cores", .target = &cores, .range = {.min = 1, .max = 4096}, .help = "cores"},
-            {.name = "gops-per-core", .target = &gops_per_core, .range = kAmount, .help = "10^9 operations a second"},
-            {.name = "efficiency",
-             .target = &efficiency,
-             .range = {.min = 0, .max = 1, .above_min = true},
-             .help = "share"},
-            {.name = "fixed-ms", .target = &fixed_ms, .range = kTime, .help = "of each step"},
-            {.name = "link-gbit", .target = &link_gbit, .range = kAmount, .help = "to the next node"},
-            {.name = "link-rtt-ms", .target = &link_rtt_ms, .range = kTime, .help = "to the next node"}};
+    constexpr OptionRange kMeasured{.min = 0, .max = 1e9, .above_min = true};  // nothing takes no time
+    return {
+        {.name = "name", .target = &name, .help = "of the node"},
+        {.name = "memory-gb", .target = &memory_gb, .range = kAmount, .help = "for weights, workspace and cache"},
+        {.name = "rows", .target = &rows, .range = {.min = 1, .max = 1 << 20}, .help = "of measured steps"},
+        {.name = "layer-ms", .target = &layer_ms, .range = kMeasured, .help = "a layer at these rows"},
+        {.name = "output-ms", .target = &output_ms, .range = kMeasured, .help = "the output projection at these rows"},
+        {.name = "memory-gb-per-s", .target = &memory_gb_per_s, .range = kAmount, .help = "memory bandwidth"},
+        {.name = "int8-tops", .target = &int8_tops, .range = kAmount, .help = "10^12 operations a second"},
+        {.name = "cores", .target = &cores, .range = {.min = 1, .max = 4096}, .help = "cores"},
+        {.name = "gops-per-core", .target = &gops_per_core, .range = kAmount, .help = "10^9 operations a second"},
+        {.name = "efficiency",
+         .target = &efficiency,
+         .range = {.min = 0, .max = 1, .above_min = true},
+         .help = "share"},
+        {.name = "fixed-ms", .target = &fixed_ms, .range = kTime, .help = "of each step"},
+        {.name = "link-gbit", .target = &link_gbit, .range = kAmount, .help = "to the next node"},
+        {.name = "link-rtt-ms", .target = &link_rtt_ms, .range = kTime, .help = "to the next node"}};
   }
 };
 
@@ -77,6 +80,10 @@ NodeCosts costs_of(const Entry& entry, const ModelUnits& model, const Fail& fail
       fail(cat("rows, layer_ms and output_ms: ", entry.rows.size(), ", ", entry.layer_ms.size(), " and ",
                entry.output_ms.size(), " values; expected as many of each"));
     }
+    for (size_t i = 1; i < entry.rows.size(); ++i) {
+      if (entry.rows[i] > entry.rows[i - 1]) continue;
+      fail(cat("rows: ", entry.rows[i], " rows after ", entry.rows[i - 1], "; expected numbers that rise"));
+    }
     return measured_costs(entry, model);
   }
   if (entry.int8_tops > 0 && (entry.cores > 0 || entry.gops_per_core > 0)) {
@@ -101,7 +108,10 @@ std::vector<DescribedNode> read_nodes_file(const std::string& path, const ModelU
   std::deque<Entry> entries;  // options point into them
   std::vector<OptionsSection> sections;
   for (const std::string_view key : kOtherKeys) sections.push_back({.key = key});
-  sections.push_back({.key = "nodes", .is_list = true, .add = [&] { return entries.emplace_back().options(); }});
+  sections.push_back({.key = "nodes", .is_list = true, .add = [&](const std::string& place) {
+                        entries.emplace_back().place = place;
+                        return entries.back().options();
+                      }});
   read_options_file(path, {}, sections);
   if (entries.empty()) {
     throw LoadError(path, "expected \"nodes:\" with a list of machines (docs/plan.md)", ErrorCode::kInvalidArgument);
@@ -111,7 +121,7 @@ std::vector<DescribedNode> read_nodes_file(const std::string& path, const ModelU
   for (const Entry& entry : entries) {
     const auto fail = [&](const std::string& what) {
       throw LoadError(
-          path,
+          entry.place,
           cat("nodes, entry ", nodes.size() + 1, entry.name.empty() ? "" : cat(" (", entry.name, ")"), ": ", what),
           ErrorCode::kInvalidArgument);
     };

@@ -19,7 +19,7 @@ struct DescribedNode {
 ///   what was measured: rows, layer_ms, output_ms, lists of one length; or what a data sheet says: memory_gb_per_s, and
 ///   int8_tops or cores with gops_per_core; efficiency (the share of these that is reached), fixed_ms of each step;
 ///   link_gbit and link_rtt_ms of the way to the next node.
-/// Throws Error, one line with file, entry and what is expected.
+/// Throws Error, one line with file, line, entry and what is expected.
 [[nodiscard]] std::vector<DescribedNode> read_nodes_file(const std::string& path, const ModelUnits& model);
 
 }  // namespace headrace::cluster

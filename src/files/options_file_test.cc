@@ -57,7 +57,15 @@ TEST_F(OptionsFile, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(error_in("stages: 65\n"), EndsWith("options:1: stages: '65' is not an integer from 1 to 64"));
   EXPECT_THAT(error_in("stages: 2\nstages: 3\n"), EndsWith("options:2: stages: given twice"));
   EXPECT_THAT(error_in("stages: {a: 1}\n"), EndsWith("options:1: stages: expected a value or a list of values"));
+  EXPECT_THAT(error_in("stages:\n"),
+              EndsWith("options:1: stages: nothing stands after it; give a value, or leave the key out"));
+  EXPECT_THAT(error_in("\nstage_ms: []\n"), HasSubstr("options:2: stage_ms: an empty list"));
+  for (const char* text : {"stage_ms: [1, {a: 2}]\n", "stage_ms: [1, [2]]\n", "stage_ms: [1, ~]\n"}) {
+    EXPECT_THAT(error_in(text), HasSubstr("options:1: stage_ms: expected a list of values")) << text;
+  }
   EXPECT_THAT(error_in("stages: 1\nstage_ms: [1\n"), HasSubstr("options: line "));
+  EXPECT_THAT(error_in("stages: 1\n\tlengths: fixed\n"), HasSubstr("options: line 2: "));
+  EXPECT_THAT(error_in("stages: 1\n---\nstages: 2\n"), HasSubstr("more than one document"));
   EXPECT_THAT(error_in("- 1\n"), EndsWith("expected lines of the form \"key: value\""));
   EXPECT_THAT(error_in(""), EndsWith("expected lines of the form \"key: value\""));
 }
@@ -65,15 +73,23 @@ TEST_F(OptionsFile, SaysWhatIsWrongAndWhere) {
 TEST_F(OptionsFile, ReadsGroups) {
   std::vector<Settings> entries;
   Settings group;
-  std::vector<std::string> names;
+  std::vector<std::string> names, places;
   const auto read_all = [&](std::string_view text) {
     entries.clear();
+    places.clear();
     entries.reserve(8);  // options point into them
     std::vector<Option> options = settings_.options();
     options.push_back({.name = "names", .target = &names, .help = "names"});
     const std::array sections = {
-        OptionsSection{.key = "more", .is_list = true, .add = [&] { return entries.emplace_back().options(); }},
-        OptionsSection{.key = "group", .add = [&] { return group.options(); }}, OptionsSection{.key = "for_others"}};
+        OptionsSection{.key = "more",
+                       .is_list = true,
+                       .add =
+                           [&](const std::string& place) {
+                             places.push_back(place.substr(place.rfind('/') + 1));
+                             return entries.emplace_back().options();
+                           }},
+        OptionsSection{.key = "group", .add = [&](const std::string&) { return group.options(); }},
+        OptionsSection{.key = "for_others"}};
     read_options_file(folder_.write("list", text), options, sections);
   };
   read_all(
@@ -86,6 +102,7 @@ TEST_F(OptionsFile, ReadsGroups) {
   EXPECT_EQ(entries[1].stages, 1);
   EXPECT_THAT(entries[1].stage_ms, ElementsAre(2, 4));
   EXPECT_EQ(group.stages, 5);
+  EXPECT_THAT(places, ElementsAre("list:4", "list:5"));
   const auto error = [&](std::string_view text) { return error_of([&] { read_all(text); }); };
   EXPECT_THAT(error("more:\n- stages: 3\n- stagse: 3\n"),
               EndsWith("list:3: more, entry 2: unknown key 'stagse'; did you mean stages?"));
@@ -95,11 +112,16 @@ TEST_F(OptionsFile, ReadsGroups) {
   EXPECT_THAT(error("group:\n  names: a\n"),
               EndsWith("list:2: group: unknown key 'names'; it stands on top of the file, outside of all groups"));
   EXPECT_THAT(error("gruop:\n  stages: 1\n"), EndsWith("list:1: unknown key 'gruop'; did you mean group?"));
-  EXPECT_THAT(error("stages: 1\ngroup: 3\n"), HasSubstr("group: expected lines"));
+  EXPECT_THAT(error("stages: 1\ngroup: 3\n"), HasSubstr("list:2: group: expected lines"));
+  EXPECT_THAT(error("stages: 1\ngroup:\n"),
+              EndsWith("list:2: group: nothing stands below it; give its keys, or leave it out"));
+  EXPECT_THAT(error("stages: 1\nmore:\n"), HasSubstr("list:2: more: nothing stands below it"));
+  EXPECT_THAT(error("names: []\n"), EndsWith("list:1: names: an empty list; give its values, or leave the key out"));
   for (const char* text : {"more: 3\n", "more: []\n", "more: {a: 1}\n"}) {
     EXPECT_THAT(error(text), HasSubstr("list:1: more: expected a list")) << text;
   }
-  EXPECT_THAT(error("more:\n- 3\n"), HasSubstr("more, entry 1: expected lines"));
+  EXPECT_THAT(error("more:\n- 3\n"), HasSubstr("list:2: more, entry 1: expected lines"));
+  EXPECT_THAT(error("more:\n-\n"), HasSubstr("list:1: more, entry 1: expected lines"));
 }
 
 TEST_F(OptionsFile, OfManyKeysOnlySomeAreShown) {

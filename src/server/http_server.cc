@@ -143,7 +143,8 @@ class HttpServer::Impl {
     if (!ec) acceptor_->listen(asio::socket_base::max_listen_connections, ec);
     if (ec) {
       throw Error(ErrorCode::kUnavailable,
-                  cat("cannot listen on ", host_.options.host, ":", host_.options.port, ": ", ec.message()));
+                  cat("cannot listen on ", host_.options.host, ":", host_.options.port, ": ", ec.message(),
+                      ec == asio::error::address_in_use ? "; end what listens there, or take another --port" : ""));
     }
     port_ = acceptor_->local_endpoint().port();
   }

@@ -274,7 +274,8 @@ TEST(HttpServer, NamesWhatItCannotListenOn) {
     return std::string("no error");
   };
   const std::string address = "127.0.0.1:" + std::to_string(server.port());
-  EXPECT_EQ(message({.port = server.port()}), "cannot listen on " + address + ": Address already in use");
+  EXPECT_EQ(message({.port = server.port()}),
+            "cannot listen on " + address + ": Address already in use; end what listens there, or take another --port");
   EXPECT_NE(message({.host = "no host", .port = 0}).find("cannot listen on no host:0: no such host"),
             std::string::npos);
   HttpServer by_name({.host = "localhost", .port = 0}, echo);

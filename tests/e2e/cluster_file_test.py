@@ -78,7 +78,7 @@ nodes:  # what headrace plan is told
         self.assertIn("b", planned.stdout)
 
     def test_the_hosts_name_says_who_one_is(self):
-        path = self.file(f"model: {TINY_MODEL}\nworkers:\n  - {{name: {socket.gethostname()}, address: '127.0.0.1:0'}}\n")
+        path = self.file(f"model: {TINY_MODEL}\nworkers:\n  - {{name: {socket.gethostname()}, address: '127.0.0.1:{self.port()}'}}\n")
         with RunningProgram("worker", "--config", path) as machine:
             machine.wait_for_line("listening on port")
 
@@ -90,13 +90,24 @@ nodes:  # what headrace plan is told
                 (worker + "    threads: many\n", ":4: workers, entry 1: threads: 'many'"),
                 ("head:\n  prot: 1\n", ":2: head: unknown key 'prot'; did you mean port?"),
                 ("head:\n  workers: a:1\n", ":2: head: unknown key 'workers'"),
-                ("workers:\n  - address: a:1\n", "workers, entry 1: expected a name"),
-                ("workers:\n  - name: head\n", "workers, entry 1 (head): expected a name"),
-                ("workers:\n  - {name: a, address: nonsense}\n", "HOST:PORT"),
-                ("workers:\n  - name: a\n", "workers, entry 1 (a): give its address"),
-                (worker + "  - {name: a, address: 'b:1'}\n", "another entry has the same name"),
+                ("head:\nworkers:\n  - {name: a, address: 'a:1'}\n", ":1: head: nothing stands below it;"),
+                ("head:\n  threads:\n", ":2: head: threads: nothing stands after it;"),
+                ("head:\n  pipeline_layers: []\n", ":2: head: pipeline_layers: an empty list;"),
+                ("head:\n  address: a:0\n", ":1: head: address: a:0: nobody can be called at port 0"),
+                ("workers:\n", ":1: workers: nothing stands below it;"),
+                ("workers: []\n", ":1: workers: expected a list"),
+                ("workers:\n  - address: a:1\n", ":2: workers, entry 1: expected a name"),
+                ("workers:\n  - name: head\n", ":2: workers, entry 1 (head): expected a name"),
+                ("workers:\n  - {name: a, address: nonsense}\n", ":2: workers, entry 1 (a): address: nonsense: expected HOST:PORT"),
+                ("workers:\n  - {name: a, address: 'a:0'}\n", ":2: workers, entry 1 (a): address: a:0: nobody can be called"),
+                ("workers:\n  - {name: a, address: '0.0.0.0:8'}\n", ":2: workers, entry 1 (a): address: 0.0.0.0:8: this stands for all"),
+                ("workers:\n  - name: a\n", ":2: workers, entry 1 (a): give its address"),
+                (worker + "    join: b:1\n", ":2: workers, entry 1 (a): address, at which the head calls it, beside join"),
+                (worker + "  - {name: a, address: 'b:1'}\n", ":4: workers, entry 2 (a): another entry has the same name"),
+                (worker + "  - {name: b, address: 'a:1'}\n", ":4: workers, entry 2 (b): address: a:1 is that of entry 1"),
                 ("workers: a\n", ":1: workers: expected a list"),
-                ("model: [\n", "line ")):
+                ("model: a\n---\nmodel: b\n", "more than one document"),
+                ("model: [\n", "line ", "see this line")):
             path = self.file(text)
             for command in (["serve"], ["worker", "--node", "a"]):
                 self.assert_fails(run(*command, "--config", path), path, *parts)

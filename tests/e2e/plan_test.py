@@ -84,13 +84,19 @@ class PlanTest(ProgramTest):
 
     def test_refuses_in_one_line(self):
         good = f"name: head, {SHEET}"
+        measured = "name: x, memory_gb: 1, rows: [1, 2]"
         for entries, message in (
-                ((good, "name: x, memory_gb: 1"), "nodes, entry 2 (x): no speed; expected measured rows"),
-                ((good, good), "nodes, entry 2 (head): another entry has the same name"),
-                (("memory_gb: 1",), "nodes, entry 1: no name"),
+                ((good, "name: x, memory_gb: 1"), "yaml:3: nodes, entry 2 (x): no speed; expected measured rows"),
+                ((good, good), "yaml:3: nodes, entry 2 (head): another entry has the same name"),
+                (("memory_gb: 1",), "yaml:2: nodes, entry 1: no name"),
+                ((good, f"{measured}, layer_ms: [0, 1], output_ms: [1, 1]"), "yaml:3: nodes, entry 2: layer_ms: '0'"),
+                ((good, f"{measured}, layer_ms: [1, 1], output_ms: [1, 0]"), "yaml:3: nodes, entry 2: output_ms: '0'"),
+                ((good, f"{measured}, layer_ms: [], output_ms: [1, 1]"), "yaml:3: nodes, entry 2: layer_ms: an empty list"),
+                ((good, "name: x, memory_gb: 1, rows: [2, 2], layer_ms: [1, 1], output_ms: [1, 1]"),
+                 "yaml:3: nodes, entry 2 (x): rows: 2 rows after 2"),
                 ((f"{good}, rows: [1], layer_ms: [1], output_ms: [1]",), "give the one or the other"),
-                (("name: x, memory_gb: 1, rows: [1, 2], layer_ms: [1], output_ms: [1, 2]",), "2, 1 and 2 values"),
-                (("name: x, memory_gb: 1, rows: [2, 1], layer_ms: [1, 1], output_ms: [1, 2]",), "1 rows after 2"),
+                (("name: x, memory_gb: 1, rows: [1, 2], layer_ms: [1], output_ms: [1, 2]",), "yaml:2: nodes, entry 1 (x): rows, layer_ms and output_ms: 2, 1 and 2 values"),
+                (("name: x, memory_gb: 1, rows: [2, 1], layer_ms: [1, 1], output_ms: [1, 2]",), "yaml:2: nodes, entry 1 (x): rows: 1 rows after 2"),
                 (("name: x, memory: 1",), "unknown key 'memory'; did you mean memory_gb?"),
                 (("name: x, memory_gb: -1",), "nodes, entry 1: memory_gb"),
                 (("name: x, memory_gb: 0.0001, memory_gb_per_s: 1, int8_tops: 1",), "does not fit on the nodes")):

@@ -69,7 +69,8 @@ class GrpcServer::Impl {
     server_ = builder.BuildAndStart();
     if (!server_ || port == 0) {
       throw Error(ErrorCode::kUnavailable,
-                  cat("cannot listen on ", address, " for gRPC: no such address, or it is in use"));
+                  cat("cannot listen on ", address,
+                      " for gRPC: no such address, or it is in use; take another --grpc-port or --host"));
     }
     port_ = static_cast<uint16_t>(port);
   }
