@@ -16,6 +16,9 @@
 namespace headrace {
 namespace {
 
+/// Of a sequence, in the run that predicts.
+constexpr int32_t kMostTokens = 1 << 20;
+
 struct PlanSettings {
   std::string model, nodes;
   cluster::PredictedLoad load;
@@ -28,7 +31,7 @@ struct PlanSettings {
 };
 
 std::vector<OptionGroup> plan_flags(PlanSettings& s) {
-  constexpr OptionRange kTokens{.min = 1, .max = 1 << 20};
+  constexpr OptionRange kTokens{.min = 1, .max = kMostTokens};
   return {{"Machines",
            {{.name = "nodes",
              .target = &s.nodes,
@@ -91,6 +94,11 @@ std::optional<double> loss_rate(const PlanFindings& f, const cluster::NodeLoss& 
 PlanFindings find_plan(const PlanSettings& s) {
   if (s.nodes.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "--nodes: give a file that says what machines there are (docs/plan.md)");
+  }
+  if (s.load.prompt_tokens > kMostTokens - s.load.output_tokens) {
+    throw Error(ErrorCode::kInvalidArgument,
+                cat("--prompt ", s.load.prompt_tokens, " and --output ", s.load.output_tokens, ": expected at most ",
+                    kMostTokens, " tokens together"));
   }
   const ModelFiles files = open_model(s.model);
   const ArchSpec spec = make_arch_spec(files);

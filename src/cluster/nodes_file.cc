@@ -120,10 +120,10 @@ std::vector<DescribedNode> read_nodes_file(const std::string& path, const ModelU
   std::set<std::string> names;
   for (const Entry& entry : entries) {
     const auto fail = [&](const std::string& what) {
-      throw LoadError(
-          entry.place,
-          cat("nodes, entry ", nodes.size() + 1, entry.name.empty() ? "" : cat(" (", entry.name, ")"), ": ", what),
-          ErrorCode::kInvalidArgument);
+      throw LoadError(entry.place,
+                      cat("nodes, entry ", nodes.size() + 1,
+                          entry.name.empty() ? "" : cat(" (", printable(entry.name), ")"), ": ", what),
+                      ErrorCode::kInvalidArgument);
     };
     if (entry.name.empty()) fail("no name");
     if (!names.insert(entry.name).second) fail("another entry has the same name");

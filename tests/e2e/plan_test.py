@@ -102,6 +102,8 @@ class PlanTest(ProgramTest):
                 (("name: x, memory_gb: 0.0001, memory_gb_per_s: 1, int8_tops: 1",), "does not fit on the nodes")):
             self.assert_fails(run("plan", MODEL, "--nodes", self.nodes(*entries)), message)
         self.assert_fails(run("plan", MODEL), "--nodes: give a file")
+        self.assert_fails(run("plan", MODEL, "--nodes", self.nodes(good), "--prompt", str(1 << 20)),
+                          "--prompt 1048576 and --output ", "expected at most 1048576 tokens together")
         self.assert_fails(run("plan", MODEL, "--nodes", self.nodes(good), "--pipeline-layers", "1,2"),
                           "--pipeline-layers: 2 numbers for 1 nodes")
         self.assert_fails(run("plan", MODEL, "--nodes", self.folder / "none.yaml"), "none.yaml")
