@@ -34,7 +34,8 @@ class PlanTest(ProgramTest):
                            "name: large, memory_gb: 0.06, memory_gb_per_s: 20, int8_tops: 0.5",
                            "name: fast, memory_gb: 0.02, memory_gb_per_s: 40, int8_tops: 1")
         chosen = json.loads(self.plan(nodes, "--json"))
-        cuts = [f"{a},{b},{LAYERS - a - b}" for a in range(LAYERS + 1) for b in range(LAYERS + 1 - a)]
+        halves = range(2 * LAYERS + 1)  # of layers: a layer may be cut in two
+        cuts = [f"{a / 2},{b / 2},{LAYERS - a / 2 - b / 2}" for a in halves for b in halves if a + b <= 2 * LAYERS]
         others = [json.loads(self.plan(nodes, "--json", "--pipeline-layers", cut, "--output-stage", output))
                   for cut in cuts for output in ("head", "last")]
         fastest = min(other["slowest_seconds"] for other in others)
