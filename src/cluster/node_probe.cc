@@ -17,6 +17,10 @@ constexpr std::array<int32_t, 5> kRows = {1, 4, 16, 48, 128};
 constexpr int32_t kContext = 256;
 /// The least of several runs counts, as what disturbs only adds. Every number of rows has its turn in each round, and
 /// rounds go on for a while, so that a disturbance of a second does not hit all runs of one.
+///
+/// A share of a core is another matter: a process that may run 5 of each 10 ms does short steps at full speed now and
+/// then, and long ones never. So it is CPU time of which the least counts, times how much longer a round takes than its
+/// CPU time, again the least of all rounds.
 constexpr int kLeastRounds = 2;
 constexpr int kMostRounds = 12;
 constexpr double kRoundsSeconds = 1.5;
@@ -54,15 +58,21 @@ class Probe {
   /// Seconds of a step of each of `rows`; of the first ones only, where those with more take long.
   std::vector<double> run(std::span<const int32_t> rows) {
     std::vector<double> least(rows.size(), std::numeric_limits<double>::infinity());
+    double slowdown = std::numeric_limits<double>::infinity();
     const StopWatch watch;
     for (int round = 0; round < kMostRounds; ++round) {
+      StageTimes all;
       for (size_t i = 0; i < least.size(); ++i) {
-        const double seconds = step_seconds(rows[i]);
-        least[i] = std::min(least[i], seconds);
-        if (least[i] > kLongStep) least.resize(i + 1);
+        const StageTimes step = step_times(rows[i]);
+        all.compute += step.compute;
+        all.cpu += step.cpu;
+        least[i] = std::min(least[i], step.cpu);
+        if (step.compute > kLongStep) least.resize(i + 1);
       }
+      slowdown = std::min(slowdown, all.compute / std::max(all.cpu, 1e-9));
       if (round + 1 >= kLeastRounds && watch.seconds() > kRoundsSeconds) break;
     }
+    for (double& seconds : least) seconds *= slowdown;
     return least;
   }
 
@@ -75,12 +85,12 @@ class Probe {
             .max_seq_len = kContext + 1};
   }
 
-  double step_seconds(int32_t rows) {
+  StageTimes step_times(int32_t rows) {
     const std::vector<float> activations(static_cast<size_t>(int64_t{rows} * site_.spec.hidden), 0.5f);
     const StepPlan plan = decode_plan(site_.spec, rows, ++steps_);
     const StopWatch watch;
     if (const auto ran = stage_.run(plan, activations, output_); !ran) throw ran.error();
-    return watch.seconds();
+    return watch.times();
   }
 
   const ProbeSite& site_;
