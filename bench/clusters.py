@@ -113,7 +113,7 @@ def measure(setup, program, model, environment):
         after = get(head, "/v1/cluster")
         if workers:
             result |= {"placement": after["placement"], "steps": after["steps"] - before["steps"],
-                       "imbalance": after["imbalance"], "nodes": node_figures(before, after)}
+                       "steps_in_flight_limit": after["steps_in_flight_limit"], "imbalance": after["imbalance"], "nodes": node_figures(before, after)}
             # The last token of an answer goes through no layer.
             tokens = result["total_input_tokens"] + result["total_output_tokens"] - setup.requests
             result["bytes_per_token"] = result["nodes"][0]["link"]["sent_bytes"] / tokens

@@ -49,6 +49,15 @@ ModelShare share_of(const StageSite& site) {
   return share;
 }
 
+std::string costs_text(const NodeCosts& costs) {
+  std::string text;
+  for (const UnitSeconds& at : costs.at) {
+    text += fmt::format("{}{} rows: attention {:.2f}, feed-forward {:.2f}, output {:.2f} ms", text.empty() ? "" : "; ",
+                        at.rows, at.attention_seconds * 1e3, at.feed_forward_seconds * 1e3, at.output_seconds * 1e3);
+  }
+  return text;
+}
+
 void show_units(const StageUnits& units, ClusterNode& node) {
   const auto layers = [](int32_t sublayers) { return static_cast<double>(sublayers) / kSublayers; };
   node.first_layer = layers(units.first_sublayer);
@@ -207,7 +216,7 @@ Placement Cluster::find_placement(const StageSite& site) {
                                             .comm = site.comm,
                                             .numerics = rules_.numerics,
                                             .kv_dtype = rules_.kv_dtype});
-      report.done();
+      report.done(costs_text(costs));
       return costs;
     });
     if (i > 0) {

@@ -19,8 +19,9 @@ constexpr int32_t kContext = 256;
 /// rounds go on for a while, so that a disturbance of a second does not hit all runs of one.
 ///
 /// A share of a core is another matter: a process that may run 5 of each 10 ms does short steps at full speed now and
-/// then, and long ones never. So it is CPU time of which the least counts, times how much longer a round takes than its
-/// CPU time, again the least of all rounds.
+/// then, and long ones never. So it is CPU time of which the least counts, times how much longer the clock says that
+/// steps took: the median over windows that are long enough for such shares to be even.
+constexpr double kWindowSeconds = 0.1;
 constexpr int kLeastRounds = 2;
 constexpr int kMostRounds = 12;
 constexpr double kRoundsSeconds = 1.5;
@@ -47,32 +48,52 @@ StepPlan decode_plan(const ArchSpec& spec, int32_t rows, uint64_t step) {
   return plan;
 }
 
+/// How much longer steps take than their CPU time.
+class Slowdown {
+ public:
+  void add(const StageTimes& step) {
+    window_.compute += step.compute;
+    window_.cpu += step.cpu;
+    if (window_.compute < kWindowSeconds) return;
+    windows_.push_back(ratio());
+    window_ = {};
+  }
+  [[nodiscard]] double factor() const {
+    if (windows_.empty()) return ratio();
+    std::vector<double> ascending = windows_;
+    std::ranges::sort(ascending);
+    return ascending[(ascending.size() - 1) / 2];
+  }
+
+ private:
+  [[nodiscard]] double ratio() const noexcept { return window_.compute / std::max(window_.cpu, 1e-9); }
+
+  StageTimes window_;
+  std::vector<double> windows_;
+};
+
 class Probe {
  public:
-  Probe(const ProbeSite& site, const StageUnits& units)
+  Probe(const ProbeSite& site, const StageUnits& units, Slowdown& slowdown)
       : site_(site),
+        slowdown_(slowdown),
         stage_(site.backend, site.spec,
                StageWeights(site.backend, site.pool, site.files, site.spec, site.numerics, units, {}), config(site),
                site.comm) {}
 
-  /// Seconds of a step of each of `rows`; of the first ones only, where those with more take long.
+  /// CPU time of a step of each of `rows`; of the first ones only, where those with more take long.
   std::vector<double> run(std::span<const int32_t> rows) {
     std::vector<double> least(rows.size(), std::numeric_limits<double>::infinity());
-    double slowdown = std::numeric_limits<double>::infinity();
     const StopWatch watch;
     for (int round = 0; round < kMostRounds; ++round) {
-      StageTimes all;
       for (size_t i = 0; i < least.size(); ++i) {
         const StageTimes step = step_times(rows[i]);
-        all.compute += step.compute;
-        all.cpu += step.cpu;
+        slowdown_.add(step);
         least[i] = std::min(least[i], step.cpu);
         if (step.compute > kLongStep) least.resize(i + 1);
       }
-      slowdown = std::min(slowdown, all.compute / std::max(all.cpu, 1e-9));
       if (round + 1 >= kLeastRounds && watch.seconds() > kRoundsSeconds) break;
     }
-    for (double& seconds : least) seconds *= slowdown;
     return least;
   }
 
@@ -94,6 +115,7 @@ class Probe {
   }
 
   const ProbeSite& site_;
+  Slowdown& slowdown_;
   Stage stage_;
   StageOutput output_;
   uint64_t steps_ = 0;
@@ -109,18 +131,19 @@ NodeCosts probe_node(const ProbeSite& site) {
     (tensor.unit == UnitKind::kAttention ? costs.probe_bytes.attention : costs.probe_bytes.feed_forward) += bytes;
   }
   const int32_t end = kSublayers * site.spec.num_layers();
-  const std::vector<double> layers = Probe(site, {.end_sublayer = kSublayers}).run(kRows);
+  Slowdown slowdown;
+  const std::vector<double> layers = Probe(site, {.end_sublayer = kSublayers}, slowdown).run(kRows);
   const auto rows = std::span(kRows).first(layers.size());
-  const std::vector<double> attentions = Probe(site, {.end_sublayer = 1}).run(rows);
+  const std::vector<double> attentions = Probe(site, {.end_sublayer = 1}, slowdown).run(rows);
   const std::vector<double> outputs =
-      Probe(site, {.first_sublayer = end, .end_sublayer = end, .output = true}).run(rows);
+      Probe(site, {.first_sublayer = end, .end_sublayer = end, .output = true}, slowdown).run(rows);
   for (size_t i = 0; i < std::min(attentions.size(), outputs.size()); ++i) {
     // Measured one after the other, the part may seem to take longer than the whole.
     const double attention = std::min(attentions[i], layers[i]);
     costs.at.push_back({.rows = kRows[i],
-                        .attention_seconds = attention,
-                        .feed_forward_seconds = layers[i] - attention,
-                        .output_seconds = outputs[i]});
+                        .attention_seconds = attention * slowdown.factor(),
+                        .feed_forward_seconds = (layers[i] - attention) * slowdown.factor(),
+                        .output_seconds = outputs[i] * slowdown.factor()});
   }
   return costs;
 }

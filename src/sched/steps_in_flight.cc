@@ -15,10 +15,14 @@ void StepsInFlight::measured(double round_trip, std::span<const double> stage_se
   if (stage_seconds.empty()) return;
   const double computing = std::accumulate(stage_seconds.begin(), stage_seconds.end(), 0.0);
   const double slowest = *std::max_element(stage_seconds.begin(), stage_seconds.end());
+  slowest_.push_back(slowest);
+  if (std::ssize(slowest_) > std::max(most_, fixed_)) slowest_.pop_front();
   // Steps queue before busy stages: then a round trip takes as long as the slowest stage needs for all that are out,
-  // and says only what the rest takes at most.
+  // and says only what the rest takes at most. These may have taken longer than this one: they had more rows, or their
+  // machine had not all of its time for them.
   const double other = std::max(round_trip - computing, 0.0);
-  const bool queued = steps_out * slowest > 0.9 * round_trip;
+  const auto ahead = slowest_.end() - std::min<ptrdiff_t>(steps_out, std::ssize(slowest_));
+  const bool queued = std::accumulate(ahead, slowest_.end(), 0.0) > 0.9 * round_trip;
   if (link_seconds_ < 0 || other < link_seconds_) {
     link_seconds_ = other;
   } else if (!queued) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 
@@ -34,8 +35,9 @@ class StepsInFlight {
   int32_t fixed_;
   int32_t most_;
   int32_t limit_;
-  double link_seconds_ = -1;  ///< of a round trip, what is not computing: the least seen of late; < 0: none seen
-  double steps_to_fill_ = 0;  ///< round trip over the slowest stage, moving mean
+  double link_seconds_ = -1;    ///< of a round trip, what is not computing: the least seen of late; < 0: none seen
+  double steps_to_fill_ = 0;    ///< round trip over the slowest stage, moving mean
+  std::deque<double> slowest_;  ///< what the slowest stage took of each of the last steps, up to `most_`
 };
 
 }  // namespace headrace

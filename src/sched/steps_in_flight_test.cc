@@ -61,6 +61,19 @@ TEST(StepsInFlight, WaitingBehindOtherStepsIsNoLinkTime) {
   EXPECT_EQ(steps.limit(), 2);
 }
 
+TEST(StepsInFlight, NorIsWaitingBehindLongerOnes) {
+  StepsInFlight steps(0, 32);
+  const CostModel costs = stages(2, 0.01, 1e-6);
+  steps.measured(0.02, std::vector<double>(2, 0.01), 1);
+  // Every other one of the four that are out takes ten times as long in the first stage: all wait for two of them.
+  for (int i = 0; i < 1000; ++i) {
+    steps.measured(0.115, std::vector{0.05, 0.005}, 4);
+    steps.measured(0.115, std::vector{0.005, 0.005}, 4);
+  }
+  steps.choose(costs, rows(100), false, no_target);
+  EXPECT_EQ(steps.limit(), 2);
+}
+
 TEST(StepsInFlight, PromptsAloneFillThePipeline) {
   EXPECT_EQ(chosen(stages(4, 0.01, 1e-6), 0, 0.04, true), 4);
   EXPECT_EQ(chosen(stages(2, 0.01, 1e-6), 0, 0.08, true), 8);
