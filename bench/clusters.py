@@ -2,6 +2,7 @@
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -52,6 +53,12 @@ def started(machine, command, log, environment):
         process.wait()
 
 
+def cpu_seconds(process):
+    """Of all its threads so far: utime and stime of proc(5)."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run_on(machine, words):
     done = machine.run(words, capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else None
@@ -82,12 +89,26 @@ def node_figures(before, after):
             for was, now in zip(before["nodes"], after["nodes"])]
 
 
+def full_throughput(requests, clients):
+    """Tokens a second while all clients had answers coming: from the last one's first token to the last request."""
+    requests = sorted(requests, key=lambda request: request["sent"])
+    begin = max(request["token_times"][0] for request in requests[:clients])
+    end = requests[-1]["sent"]
+    tokens = sum(begin <= time <= end for request in requests for time in request["token_times"])
+    return tokens / (end - begin) if end > begin else None
+
+
 def client_report(head, program, setup):
-    report = client.report(client.command(program, f"http://127.0.0.1:{PORT}", setup, "--random-input-len", setup.prompt,
-                                          "--random-range-ratio", setup.length_ratio), setup, setup.name, head.run)
+    with tempfile.TemporaryDirectory() as folder:
+        each = pathlib.Path(folder) / "requests"
+        report = client.report(client.command(program, f"http://127.0.0.1:{PORT}", setup, "--random-input-len", setup.prompt,
+                                              "--random-range-ratio", setup.length_ratio, "--save-requests", each),
+                               setup, setup.name, head.run)
+        requests = [json.loads(line) for line in each.read_text().splitlines()]
     keys = ["output_throughput", "median_ttft_ms", "median_itl_ms", "p99_itl_ms", "duration", "total_input_tokens",
             "total_output_tokens"]
-    return {key: report[key] for key in keys} | {"client_cpu_share": report["headrace"]["client_cpu_share"]}
+    return {key: report[key] for key in keys} | {"full_throughput": full_throughput(requests, setup.clients),
+                                                 "client_cpu_share": report["headrace"]["client_cpu_share"]}
 
 
 def shapes(program, model):
@@ -99,17 +120,22 @@ def measure(setup, program, model, environment):
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(tempfile.TemporaryFile())
         head, *workers = stack.enter_context(VirtualNetwork(setup.machines, setup.rate_mbit)).machines
+        processes = []
         for worker in workers:
             cache = stack.enter_context(tempfile.TemporaryDirectory())
-            stack.enter_context(started(worker, [*worker_command(program), "--model", model], log,
-                                        environment | {"HEADRACE_CACHE": cache}))
+            processes.append(stack.enter_context(started(worker, [*worker_command(program), "--model", model], log,
+                                                         environment | {"HEADRACE_CACHE": cache})))
         time.sleep(0.5)
         process = stack.enter_context(started(head, head_command(program, model, workers, setup.flags), log, environment))
         wait_ready(head, process, log)
+        processes.insert(0, process)
         before = get(head, "/v1/cluster")
         if setup.client_core is not None:
             head.core = setup.client_core
+        begin, used = time.monotonic(), [cpu_seconds(each) for each in processes]
         result = client_report(head, program, setup)
+        seconds = time.monotonic() - begin
+        result["cpu_shares"] = [(cpu_seconds(each) - so_far) / seconds for each, so_far in zip(processes, used)]
         after = get(head, "/v1/cluster")
         if workers:
             result |= {"placement": after["placement"], "steps": after["steps"] - before["steps"],
