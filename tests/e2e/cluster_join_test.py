@@ -285,7 +285,7 @@ class JoinTest(ProgramTest):
             self.assertLess(time.monotonic() - begin, 5 * SLACK)
             for part in (machine.address, again.address, "are one and the same"):
                 self.assertIn(part, twice)
-            self.assertIn("6 layers; the model has 4", refused(TINY_MODEL, [machine], "--pipeline-layers", "5,1"))
+            self.assertIn("6 layers; the model has 4", refused(TINY_MODEL, [machine], "--pipeline-layers", "4,2"))
             self.assertIn("--pipeline-layers", refused(TINY_MODEL, [machine], "--pipeline-layers", "4"))
             machine.kill()
             self.assertIn(f"worker {machine.address}: ", refused(TINY_MODEL, [machine]))
