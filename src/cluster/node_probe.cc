@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <vector>
@@ -20,12 +21,12 @@ constexpr int32_t kContext = 256;
 ///
 /// A share of a core is another matter: a process that may run 5 of each 10 ms does short steps at full speed now and
 /// then, and long ones never. So it is CPU time of which the least counts, times how much longer the clock says that
-/// steps took: the median over windows that are long enough for such shares to be even.
-constexpr double kWindowSeconds = 0.1;
+/// steps took: the least over windows that are long enough for such shares to be even.
+constexpr double kWindowSeconds = 0.4;
 constexpr int kLeastRounds = 2;
 constexpr int kMostRounds = 12;
 constexpr double kRoundsSeconds = 1.5;
-/// No more rows once a step took longer than this.
+/// No more rows once a step took more CPU time than this: a pause of the machine is no reason to know less of it.
 constexpr double kLongStep = 0.25;
 
 /// Rows that decode one token each, every one with a block of its own after those that all share.
@@ -51,25 +52,20 @@ StepPlan decode_plan(const ArchSpec& spec, int32_t rows, uint64_t step) {
 /// How much longer steps take than their CPU time.
 class Slowdown {
  public:
-  void add(const StageTimes& step) {
+  void add(const StageTimes& step) noexcept {
     window_.compute += step.compute;
     window_.cpu += step.cpu;
     if (window_.compute < kWindowSeconds) return;
-    windows_.push_back(ratio());
+    least_ = std::min(least_, ratio());
     window_ = {};
   }
-  [[nodiscard]] double factor() const {
-    if (windows_.empty()) return ratio();
-    std::vector<double> ascending = windows_;
-    std::ranges::sort(ascending);
-    return ascending[(ascending.size() - 1) / 2];
-  }
+  [[nodiscard]] double factor() const noexcept { return std::isfinite(least_) ? least_ : ratio(); }
 
  private:
   [[nodiscard]] double ratio() const noexcept { return window_.compute / std::max(window_.cpu, 1e-9); }
 
   StageTimes window_;
-  std::vector<double> windows_;
+  double least_ = std::numeric_limits<double>::infinity();
 };
 
 class Probe {
@@ -90,7 +86,7 @@ class Probe {
         const StageTimes step = step_times(rows[i]);
         slowdown_.add(step);
         least[i] = std::min(least[i], step.cpu);
-        if (step.compute > kLongStep) least.resize(i + 1);
+        if (step.cpu > kLongStep) least.resize(i + 1);
       }
       if (round + 1 >= kLeastRounds && watch.seconds() > kRoundsSeconds) break;
     }
