@@ -74,8 +74,8 @@ nlohmann::ordered_json plan_json(const PlanFindings& f) {
     const cluster::NodeShare& share = f.placement.nodes[i];
     nodes.push_back({{"name", f.nodes[i].offer.name},
                      {"embedding", share.units.embedding},
-                     {"first_layer", static_cast<double>(share.units.first_sublayer) / kSublayers},
-                     {"layers", static_cast<double>(share.units.num_sublayers()) / kSublayers},
+                     {"first_layer", in_layers(share.units.first_sublayer)},
+                     {"layers", in_layers(share.units.num_sublayers())},
                      {"output", share.units.output},
                      {"weight_bytes", share.weight_bytes},
                      {"workspace_bytes", share.workspace_bytes},

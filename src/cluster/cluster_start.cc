@@ -59,9 +59,8 @@ std::string costs_text(const NodeCosts& costs) {
 }
 
 void show_units(const StageUnits& units, ClusterNode& node) {
-  const auto layers = [](int32_t sublayers) { return static_cast<double>(sublayers) / kSublayers; };
-  node.first_layer = layers(units.first_sublayer);
-  node.num_layers = layers(units.num_sublayers());
+  node.first_layer = in_layers(units.first_sublayer);
+  node.num_layers = in_layers(units.num_sublayers());
   node.layers = layers_text(units);
   node.embedding = units.embedding;
   node.output = units.output;

@@ -121,11 +121,7 @@ class Probe {
 
 NodeCosts probe_node(const ProbeSite& site) {
   NodeCosts costs;
-  for (const TensorSpec& tensor : site.spec.tensors) {
-    if (tensor.layer != 0) continue;
-    const auto bytes = static_cast<int64_t>(find_spec_tensor(site.files, tensor).bytes.size());
-    (tensor.unit == UnitKind::kAttention ? costs.probe_bytes.attention : costs.probe_bytes.feed_forward) += bytes;
-  }
+  costs.probe_bytes = model_units(site.spec, site.files, site.kv_dtype).sublayer_bytes(0, kSublayers);
   const int32_t end = kSublayers * site.spec.num_layers();
   Slowdown slowdown;
   const std::vector<double> layers = Probe(site, {.end_sublayer = kSublayers}, slowdown).run(kRows);

@@ -33,13 +33,12 @@ struct Entry {
   std::vector<Option> options() {
     constexpr OptionRange kAmount{.min = 0, .max = 1e9, .above_min = true};
     constexpr OptionRange kTime{.min = 0, .max = 1e9};
-    constexpr OptionRange kMeasured{.min = 0, .max = 1e9, .above_min = true};  // nothing takes no time
     return {
         {.name = "name", .target = &name, .help = "of the node"},
         {.name = "memory-gb", .target = &memory_gb, .range = kAmount, .help = "for weights, workspace and cache"},
         {.name = "rows", .target = &rows, .range = {.min = 1, .max = 1 << 20}, .help = "of measured steps"},
-        {.name = "layer-ms", .target = &layer_ms, .range = kMeasured, .help = "a layer at these rows"},
-        {.name = "output-ms", .target = &output_ms, .range = kMeasured, .help = "the output projection at these rows"},
+        {.name = "layer-ms", .target = &layer_ms, .range = kAmount, .help = "a layer at these rows"},
+        {.name = "output-ms", .target = &output_ms, .range = kAmount, .help = "the output projection at these rows"},
         {.name = "memory-gb-per-s", .target = &memory_gb_per_s, .range = kAmount, .help = "memory bandwidth"},
         {.name = "int8-tops", .target = &int8_tops, .range = kAmount, .help = "10^12 operations a second"},
         {.name = "cores", .target = &cores, .range = {.min = 1, .max = 4096}, .help = "cores"},

@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kNearlyAsGood = 0.03;
 
-double in_layers(int32_t sublayers) { return static_cast<double>(sublayers) / kSublayers; }
 double megabytes(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 /// Every cell of the search, computed once: what each node would take for each range of sublayers.

@@ -53,7 +53,7 @@ inline NodeOffer node(const std::string& name, double layer_ms, int64_t memory_m
 
 inline std::vector<double> layers_of(const Placement& placement) {
   std::vector<double> layers;
-  for (const NodeShare& share : placement.nodes) layers.push_back(share.units.num_sublayers() / 2.0);
+  for (const NodeShare& share : placement.nodes) layers.push_back(in_layers(share.units.num_sublayers()));
   return layers;
 }
 

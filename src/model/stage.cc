@@ -11,7 +11,7 @@ constexpr int64_t kLogitRows = 64;
 std::vector<KvSlabs::Layer> slab_layers(const ArchSpec& spec, const StageWeights& weights, const StageConfig& config) {
   const StageUnits& units = weights.units();
   std::vector<KvSlabs::Layer> layers;
-  for (int32_t i = units.first_cached(); i < units.end_cached(); ++i) {
+  for (int32_t i = units.first_cached(); i < units.end_layer(); ++i) {
     const LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
     if (layer.attention.head_dim > kMaxHeadDim || layer.attention.v_head_dim > kMaxHeadDim) {
       throw Error(ErrorCode::kUnsupported, cat("attention heads of ", layer.attention.head_dim, " and ",

@@ -12,6 +12,9 @@ namespace headrace {
 /// and 2 i + 1.
 inline constexpr int32_t kSublayers = 2;
 
+/// A number of sublayers as one of layers: 15 are 7.5.
+constexpr double in_layers(int32_t sublayers) noexcept { return static_cast<double>(sublayers) / kSublayers; }
+
 /// The units of placement that a stage holds: a contiguous part of embedding, sublayers, output.
 struct StageUnits {
   bool embedding = false;
@@ -25,10 +28,9 @@ struct StageUnits {
   [[nodiscard]] int32_t end_layer() const noexcept { return (end_sublayer + 1) / kSublayers; }
   [[nodiscard]] bool has_attention(int32_t layer) const noexcept { return has_sublayer(kSublayers * layer); }
   [[nodiscard]] bool has_feed_forward(int32_t layer) const noexcept { return has_sublayer(kSublayers * layer + 1); }
-  /// Layers whose attention, and so whose cache, is here: [first_cached, end_cached).
+  /// Layers whose attention, and so whose cache, is here: [first_cached, end_layer).
   [[nodiscard]] int32_t first_cached() const noexcept { return (first_sublayer + 1) / kSublayers; }
-  [[nodiscard]] int32_t end_cached() const noexcept { return (end_sublayer + 1) / kSublayers; }
-  [[nodiscard]] bool caches() const noexcept { return first_cached() < end_cached(); }
+  [[nodiscard]] bool caches() const noexcept { return first_cached() < end_layer(); }
   /// Whether the stage needs the tensor. The output projection of a tied model is the embedding's matrix.
   [[nodiscard]] bool holds(const ArchSpec& spec, const TensorSpec& tensor) const noexcept;
   bool operator==(const StageUnits&) const = default;
