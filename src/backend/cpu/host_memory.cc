@@ -7,14 +7,21 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "backend/cpu/host_arena.h"
 #include "base/check.h"
 #include "base/error.h"
 
 namespace headrace {
 namespace {
 
-constexpr int64_t kMappedFrom = int64_t{1} << 20;
+constexpr int64_t kArenaFrom = int64_t{64} << 10;
 constexpr size_t kAlignment = 64;
+
+/// Lives as long as the process: what is in it may be given back at its end.
+HostArena& arena() {
+  static HostArena& instance = *new HostArena;
+  return instance;
+}
 
 [[noreturn]] void throw_out_of_memory(int64_t bytes) {
   throw Error(ErrorCode::kOutOfMemory,
@@ -26,12 +33,9 @@ constexpr size_t kAlignment = 64;
 
 void* allocate_host_memory(int64_t bytes) {
   HR_CHECK(bytes >= 0, "bytes ", bytes);
-  if (bytes >= kMappedFrom) {
-    void* const memory =
-        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw_out_of_memory(bytes);
-    // Advice only: a weight matrix touches each page once a step, and page walks cost a good part of that.
-    (void)madvise(memory, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  if (bytes >= kArenaFrom) {
+    void* const memory = bytes <= HostArena::kMostBytes ? arena().allocate(bytes) : map_huge_pages(bytes);
+    if (memory == nullptr) throw_out_of_memory(bytes);
     return memory;
   }
   const size_t rounded = (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) / kAlignment * kAlignment;
@@ -43,8 +47,10 @@ void* allocate_host_memory(int64_t bytes) {
 
 void release_host_memory(void* memory, int64_t bytes) noexcept {
   if (memory == nullptr) return;
-  if (bytes >= kMappedFrom) {
+  if (bytes > HostArena::kMostBytes) {
     munmap(memory, static_cast<size_t>(bytes));
+  } else if (bytes >= kArenaFrom) {
+    arena().release(memory, bytes);
   } else {
     std::free(memory);
   }

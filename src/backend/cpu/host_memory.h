@@ -4,7 +4,7 @@
 
 namespace headrace {
 
-/// Zeroed host memory, 64-byte aligned or better; 0 bytes give a valid address too. From 1 MiB on: pages of their own,
+/// Zeroed host memory, 64-byte aligned or better; 0 bytes give a valid address too. From 64 KiB on: whole pages,
 /// huge ones where the system has them, which cost physical memory once they are written.
 /// Throws Error(kOutOfMemory) that names the size.
 [[nodiscard]] void* allocate_host_memory(int64_t bytes);

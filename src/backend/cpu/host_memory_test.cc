@@ -7,7 +7,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <span>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -16,8 +21,8 @@ namespace headrace {
 namespace {
 
 TEST(HostMemory, IsZeroedAlignedAndWritable) {
-  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{4097}, (int64_t{1} << 20) - 1,
-                              int64_t{1} << 20, (int64_t{3} << 20) + 5}) {
+  for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{4097}, (int64_t{64} << 10) - 1,
+                              int64_t{64} << 10, (int64_t{3} << 20) + 5, int64_t{32} << 20, (int64_t{32} << 20) + 1}) {
     for (int again = 0; again < 2; ++again) {  // the second piece may reuse what the first one wrote
       void* const memory = allocate_host_memory(bytes);
       ASSERT_NE(memory, nullptr);
@@ -46,6 +51,67 @@ TEST(HostMemory, DiscardingGivesBackTheWholePagesOfAPartAndNoOthers) {
   discard_host_memory(memory, 10);
   EXPECT_EQ(memory[5], std::byte{7});
   release_host_memory(memory, kBytes);
+}
+
+/// What a file of /proc says of this process, in KiB; 0 where it has no such line.
+int64_t kib_of(const char* file, const std::string& name) {
+  std::ifstream in(file);
+  for (std::string word; in >> word;) {
+    int64_t kib = 0;
+    if (word == name && in >> kib) return kib;
+  }
+  return 0;
+}
+
+TEST(HostMemory, MatricesLieInHugePagesUpToTheirEdges) {
+  std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
+  const std::string enabled{std::istreambuf_iterator<char>(setting), {}};
+  if (enabled.empty() || enabled.find("[never]") != std::string::npos) {
+    GTEST_SKIP() << "this machine has no transparent huge pages";
+  }
+  const int64_t before = kib_of("/proc/self/smaps_rollup", "AnonHugePages:");
+  constexpr int64_t kBytes = (int64_t{1} << 20) + (int64_t{300} << 10);
+  std::vector<void*> matrices;
+  for (int i = 0; i < 40; ++i) {
+    matrices.push_back(allocate_host_memory(kBytes));
+    std::memset(matrices.back(), 1, kBytes);
+  }
+  EXPECT_GE(kib_of("/proc/self/smaps_rollup", "AnonHugePages:") - before, 40 * kBytes / 1024 * 95 / 100);
+  for (void* matrix : matrices) release_host_memory(matrix, kBytes);
+}
+
+TEST(HostMemory, APieceGivenBackCostsNothingAndItsPlaceIsUsedAgain) {
+  constexpr int64_t kBytes = int64_t{20} << 20;
+  std::vector<void*> pieces;
+  for (int i = 0; i < 6; ++i) {
+    pieces.push_back(allocate_host_memory(kBytes));
+    std::memset(pieces.back(), 1, kBytes);
+  }
+  const int64_t full = kib_of("/proc/self/status", "VmRSS:");
+  release_host_memory(pieces[1], kBytes);
+  EXPECT_LT(kib_of("/proc/self/status", "VmRSS:"), full - kBytes / 1024 / 2);
+  EXPECT_EQ(allocate_host_memory(kBytes / 2), pieces[1]);
+  release_host_memory(pieces[1], kBytes / 2);
+  for (const int i : {0, 2, 3, 4, 5}) release_host_memory(pieces[static_cast<size_t>(i)], kBytes);
+  EXPECT_LT(kib_of("/proc/self/status", "VmRSS:"), full - 5 * kBytes / 1024);
+}
+
+TEST(HostMemory, ThreadsTakeAndGiveBackSideBySide) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (int64_t i = 0; i < 200; ++i) {
+        const int64_t bytes = (int64_t{64} << 10) + i * 5000;
+        auto* const piece = static_cast<unsigned char*>(allocate_host_memory(bytes));
+        EXPECT_EQ(piece[0] + piece[bytes - 1], 0);
+        piece[0] = piece[bytes - 1] = static_cast<unsigned char>(t + 1);
+        std::this_thread::yield();
+        EXPECT_EQ(piece[0] + piece[bytes - 1], 2 * (t + 1));
+        release_host_memory(piece, bytes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(HostMemory, ExhaustionIsAnErrorThatNamesTheSize) {
