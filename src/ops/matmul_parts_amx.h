@@ -12,6 +12,10 @@ namespace headrace::amx {
 namespace {
 
 constexpr int64_t kChunkUnits = 2048;  // units of a chunk, times rows: 512 KiB of activations in the L2 cache
+// Groups whose sums are finished together, outliers added and all written to y: 512 bytes of each row, as y's lines are
+// in no near cache; and what an outlier costs by itself, it costs once.
+constexpr int kBandGroups = 8;
+constexpr int64_t kBandFloats = kBandGroups * kMaxPassRows * kLanes;
 using PartOutliers = OutlierSheet<kMaxPassRows, 128 * kMaxPassRows>;
 
 /// A pass over rows, and of it units [first_unit, last_unit): a chunk of k.
@@ -89,51 +93,53 @@ template <bool is_pair, class Finish>
   }
 }
 
-/// Groups [first, first + count), whose weights begin at `weights`, `group_bytes` each, and their sums, `panel` groups
-/// to a row.
-template <int panel>
-struct PanelSums {
+/// The sums of groups [first, first + count), a band, of at most `rows` rows: in panels of `panel` groups, which are
+/// `stride` groups apart from row to row.
+template <int panel, int stride, int64_t rows>
+struct BandSums {
+  static_assert(kBandGroups / panel * rows * stride * kLanes <= kBandFloats);
   const MatmulArgs& args;
   const Part& part;
   int64_t first;
   int count;
-  float (*acc)[panel][kLanes];  ///< [kMaxPassRows]
+  float* acc;  ///< [kBandGroups / panel][rows][stride][kLanes]
 
-  /// What chunks before have left in y.
+  [[nodiscard]] float* at(int64_t position, int g) const {
+    return acc + ((g / panel * rows + position) * stride + g % panel) * kLanes;
+  }
+
+  /// What chunks before have left in y, or zeros.
   void load() const {
-    if (part.is_first) return;
-    for_rows(part, [&](int64_t at, int64_t row) {
+    if (part.is_first) {
       for (int g = 0; g < count; ++g) {
-        _mm512_store_ps(acc[at][g], _mm512_maskz_loadu_ps(neurons_of(args, first + g), y_at(row, g)));
+        for (int64_t i = 0; i < part.tiles * kTileRows; ++i) _mm512_store_ps(at(i, g), _mm512_setzero_ps());
+      }
+      return;
+    }
+    for_rows(part, [&](int64_t place, int64_t row) {
+      for (int g = 0; g < count; ++g) {
+        _mm512_store_ps(at(place, g), _mm512_maskz_loadu_ps(neurons_of(args, first + g), y_at(row, g)));
       }
     });
   }
 
-  /// Fetches for the rows of some tiles what store writes or, of later chunks, what the next panel's load reads: y's
-  /// lines are in no near cache, and each would hold a store or a load up.
-  void fetch_tiles(int64_t t, int tiles) const {
-    for (int64_t row = part.row_of_tile(t); row < part.row_of_tile(t + tiles - 1) + part.height; ++row) {
-      for (int g = 0; g < panel; ++g) __builtin_prefetch(y_at(row, part.is_first ? g : g + panel), 1);
+  /// Fetches for part `i` of `n` of the rows what store writes or, of later chunks, what the next band's load reads:
+  /// each line would hold up a store or a load.
+  void fetch_rows(int64_t i, int64_t n) const {
+    const int64_t height = part.last - part.first, end = part.first + (i + 1) * height / n;
+    for (int64_t row = part.first + i * height / n; row < end; ++row) {
+      const float* y = y_at(row, part.is_first ? 0 : kBandGroups);
+      for (int g = 0; g < count; ++g) __builtin_prefetch(y + g * kNeuronGroup, 1);
     }
   }
 
   /// To y; finished, where the chunk is the last one of k.
   template <DType T>
   void store(const std::byte* weights, int64_t group_bytes, const PartOutliers& outliers) const {
-    const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
-    const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-    if (part.is_last) outliers.add<T>(weights, group_bytes, count, k, acc);
-    for (int g = 0; part.is_last && g < count; ++g) {
-      const std::byte* group = weights + g * group_bytes;
-      for_rows(part, [&](int64_t at, int64_t row) {
-        if (outliers.holds(row - part.first)) return;
-        const __m512 sum = _mm512_load_ps(acc[at][g]);
-        _mm512_store_ps(acc[at][g], add_outliers<T>(group, k, heads + row * row_bytes, sum));
-      });
-    }
-    for_rows(part, [&](int64_t at, int64_t row) {
+    if (part.is_last) add_outliers_of_rows<T>(weights, group_bytes, outliers);
+    for_rows(part, [&](int64_t place, int64_t row) {
       for (int g = 0; g < count; ++g) {
-        const __m512 sum = _mm512_load_ps(acc[at][g]);
+        const __m512 sum = _mm512_load_ps(at(place, g));
         if (part.is_last) {
           headrace::store(args, first + g, row, sum);
         } else {
@@ -144,6 +150,19 @@ struct PanelSums {
   }
 
  private:
+  template <DType T>
+  void add_outliers_of_rows(const std::byte* weights, int64_t group_bytes, const PartOutliers& outliers) const {
+    const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
+    const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
+    outliers.add<T, kBandGroups>(weights, group_bytes, count, k, [&](int64_t place, int g) { return at(place, g); });
+    for_rows(part, [&](int64_t place, int64_t row) {
+      if (outliers.holds(row - part.first)) return;
+      for (int g = 0; g < count; ++g) {
+        const __m512 sum = _mm512_load_ps(at(place, g));
+        _mm512_store_ps(at(place, g), add_outliers<T>(weights + g * group_bytes, k, heads + row * row_bytes, sum));
+      }
+    });
+  }
   [[nodiscard]] float* y_at(int64_t row, int g) const {
     return args.y + row * args.y_stride + (first + g) * kNeuronGroup;
   }

@@ -53,7 +53,6 @@ struct Sums {
 /// One or two tiles of rows times one super-block of a group.
 struct Step {
   int tiles = 0;
-  __mmask16 kept = 0;               ///< of the accumulators: none in the first super-block
   const float* a = nullptr;         ///< scales of the activations, [tiles][kTileRows]
   const int16_t* x_sums = nullptr;  ///< of the activations, [tiles][kTileRows][sub-blocks]
   const std::byte* d = nullptr;
@@ -142,7 +141,7 @@ template <DType T>
 struct Finish {
   static constexpr bool kHasMin = interleaved_format(T).has_min;
   explicit Finish(const Step& step)
-      : tiles(step.tiles), kept(step.kept), a(step.a), x_sums(step.x_sums), sums(step.sums), acc(step.acc) {
+      : tiles(step.tiles), a(step.a), x_sums(step.x_sums), sums(step.sums), acc(step.acc) {
     if (tiles == 0) return;
     d = load_f16(step.d);
     if constexpr (kHasMin) dmin = load_f16(step.d + kGroupF16Bytes);
@@ -158,7 +157,7 @@ struct Finish {
       const int at = t * kTileRows + r;
       const __m512 scale = _mm512_set1_ps(a[at]), isum = _mm512_cvtepi32_ps(sum_of<T>(*sums, t, r));
       float* acc_at = acc[at][0];
-      __m512 sum = _mm512_fmadd_ps(_mm512_mul_ps(d, scale), isum, _mm512_maskz_load_ps(kept, acc_at));
+      __m512 sum = _mm512_fmadd_ps(_mm512_mul_ps(d, scale), isum, _mm512_load_ps(acc_at));
       if constexpr (kHasMin) {
         const int16_t* pairs = x_sums + at * 2 * kMinVectors<T>;
         const auto pair = [pairs](int z) { return broadcast_int(pairs + 2 * z); };
@@ -172,7 +171,6 @@ struct Finish {
   }
 
   int tiles;
-  __mmask16 kept;
   const float* a;
   const int16_t* x_sums;
   const Sums* sums;
@@ -237,7 +235,7 @@ struct Scratch {
   Planes planes[kPanel];
   __m512i mins[3][kPanel][kMostMinVectors];  ///< in turn: of this super-block and of the two before
   Sums sums[2];                              ///< in turn: of this step, stored in the next, and of the one before
-  alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
+  alignas(64) float acc[kBandFloats];
   PartOutliers outliers;
   alignas(64) float a[kChunkUnits];
   alignas(64) int16_t x_sums[kChunkUnits * 2 * kMostMinVectors];
@@ -269,17 +267,17 @@ void gather(const MatmulArgs& args, const Part& part, Scratch& scratch) {
   });
 }
 
-/// Groups [first, first + count), at most kPanel.
-template <DType T>
-void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch) {
+/// Groups [first, first + count), at most kPanel, to sums that begin at `acc`. fetch(i, n): what to fetch in step i of
+/// n.
+template <DType T, class Fetch>
+void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch, float* acc,
+                    const Fetch& fetch) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const int64_t row_bytes = act_row_bytes(args.x.form, args.x.k);
   const int64_t group_bytes = args.w.k / kUnitK * kFormat.unit_bytes;
   const std::byte* weights = args.w.data + first * group_bytes;
-  const PanelSums<kPanel> sums{args, part, first, count, scratch.acc};
-  sums.load();
-
   const bool few = part.tiles <= kFewTiles;
+  const int64_t pairs = (part.tiles + 1) / 2;
   Step before, two_before;
   int turn = 0;
   for (int64_t b = part.first_unit; b < part.last_unit; ++b) {
@@ -291,7 +289,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
     for (int g = 0; g < count; ++g) expand_unit<T>(unit + g * group_bytes, scratch.planes[g], mins[g], few);
     for (int64_t t = 0; t < part.tiles; t += 2) {
       const int tiles = part.tiles - t > 1 ? 2 : 1;
-      if (b + 1 == part.last_unit) sums.fetch_tiles(t, tiles);
+      fetch((b - part.first_unit) * pairs + t / 2, (part.last_unit - part.first_unit) * pairs);
       const int64_t at = ((b - part.first_unit) * part.tiles + t) * kTileRows;
       const std::byte* x = args.x.data + kUnitK * b;
       const std::byte *x0 = x + part.row_of_tile(t) * row_bytes, *x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
@@ -299,13 +297,12 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
         if (!few) fetch_part(next + g * group_bytes, kFormat.unit_bytes, t, part.tiles);
         Step step;
         step.tiles = tiles;
-        step.kept = part.is_first && b == 0 ? __mmask16{0} : __mmask16{0xffff};
         step.a = scratch.a + at;
         step.x_sums = scratch.x_sums + at * 2 * kMinVectors<T>;
         step.d = unit + g * group_bytes + kUnitK / kSlabK * kFormat.slab_bytes + kFormat.scale_bytes;
         step.mins = mins[g];
         step.sums = &scratch.sums[turn];
-        step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(scratch.acc[t * kTileRows][g]);
+        step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(acc + (t * kTileRows * kPanel + g) * kLanes);
         const auto fn = tiles == 1              ? multiply<T, 1, false>
                         : two_before.tiles == 2 ? multiply<T, 2, true>
                                                 : multiply<T, 2, false>;
@@ -323,7 +320,23 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
     const Finish<T> finish(*last);
     for (int p = 0; p < kFinishParts; ++p) add_part<false>(finish, p);
   }
-  sums.store<T>(weights, group_bytes, scratch.outliers);
+}
+
+/// Groups [first, last), at most kBandGroups, in panels of `panel`, of at most `rows` rows.
+template <DType T, int panel, int64_t rows>
+void multiply_band(const MatmulArgs& args, int64_t first, int64_t last, const Part& part, Scratch& scratch) {
+  const BandSums<panel, kPanel, rows> sums{args, part, first, static_cast<int>(last - first), scratch.acc};
+  sums.load();
+  for (int64_t g = first; g < last; g += panel) {
+    const int count = static_cast<int>(last - g < panel ? last - g : panel);
+    const bool fetches = g + panel >= last;
+    multiply_panel<T>(args, g, count, part, scratch, sums.at(0, static_cast<int>(g - first)),
+                      [&](int64_t i, int64_t n) {
+                        if (fetches) sums.fetch_rows(i, n);
+                      });
+  }
+  const int64_t group_bytes = args.w.k / kUnitK * interleaved_format(T).unit_bytes;
+  sums.template store<T>(args.w.data + first * group_bytes, group_bytes, scratch.outliers);
 }
 
 }  // namespace
@@ -344,9 +357,11 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   }
   for_parts(args, scratch.outliers, [&](const Part& part) {
     gather<T>(args, part, scratch);
-    const int64_t panel = part.tiles <= kFewTiles ? 1 : kPanel;
-    for (int64_t g = groups.begin; g < groups.end; g += panel) {
-      multiply_panel<T>(args, g, static_cast<int>(groups.end - g < panel ? groups.end - g : panel), part, scratch);
+    const bool few = part.tiles <= kFewTiles;
+    for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
+      const int64_t end = g + kBandGroups < groups.end ? g + kBandGroups : groups.end;
+      few ? multiply_band<T, 1, kFewTiles * kTileRows>(args, g, end, part, scratch)
+          : multiply_band<T, kPanel, kMaxPassRows>(args, g, end, part, scratch);
     }
   });
   _tile_release();

@@ -23,7 +23,7 @@ using Sums = int32_t[2][2][kTileRows][kLanes];
 struct Scratch {
   alignas(64) std::byte w8[kPanel][kUnitBytes];
   alignas(64) Sums sums[2];  ///< in turn: of this step, stored in the next, and of the one before
-  alignas(64) float acc[kMaxPassRows][kPanel][kLanes];
+  alignas(64) float acc[kBandFloats];
   PartOutliers outliers;
   alignas(64) float a[kChunkUnits];  ///< scales of the activations, by unit, tile, row
 };
@@ -31,7 +31,6 @@ struct Scratch {
 /// One or two tiles of rows times one unit of two groups.
 struct Step {
   int tiles = 0;
-  __mmask16 kept = 0;          ///< of the accumulators: none in the first unit
   const float* a = nullptr;    ///< [tiles][kTileRows]
   const std::byte* r[2] = {};  ///< of each group
   Sums* sums = nullptr;
@@ -40,7 +39,7 @@ struct Step {
 
 /// What finishes a step, in registers: stores to the accumulators might change anything in memory.
 struct Finish {
-  explicit Finish(const Step& step) : tiles(step.tiles), kept(step.kept), a(step.a), sums(step.sums), acc(step.acc) {
+  explicit Finish(const Step& step) : tiles(step.tiles), a(step.a), sums(step.sums), acc(step.acc) {
     for (int g = 0; tiles > 0 && g < 2; ++g) scales[g] = _mm512_loadu_ps(step.r[g]);
   }
 
@@ -54,14 +53,13 @@ struct Finish {
       for (int g = 0; g < 2; ++g) {
         float* acc_at = acc[t * kTileRows + r][g];
         const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512((*sums)[g][t][r]));
-        const __m512 before = _mm512_maskz_load_ps(kept, acc_at);
+        const __m512 before = _mm512_load_ps(acc_at);
         _mm512_store_ps(acc_at, _mm512_fmadd_ps(_mm512_mul_ps(scales[g], scale), sum, before));
       }
     }
   }
 
   int tiles;
-  __mmask16 kept;
   const float* a;
   const Sums* sums;
   float (*acc)[kPanel][kLanes];
@@ -123,16 +121,16 @@ void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
   }
 }
 
-/// Groups [first, first + count), at most kPanel.
-template <DType T>
-void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch) {
+/// Groups [first, first + count), at most kPanel, to sums that begin at `acc`. fetch(i, n): what to fetch in step i of
+/// n.
+template <DType T, class Fetch>
+void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch, float* acc,
+                    const Fetch& fetch) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t group_bytes = requant_group_bytes(kFormat, k), scales_at = interleaved_group_bytes(kFormat, k);
   const std::byte* weights = args.w.data + first * group_bytes;
-  const PanelSums<kPanel> sums{args, part, first, count, scratch.acc};
-  sums.load();
-
+  const int64_t pairs = (part.tiles + 1) / 2;
   Step before, two_before;
   int turn = 0;
   for (int64_t unit = part.first_unit; unit < part.last_unit; ++unit) {
@@ -146,6 +144,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
     asm volatile("" ::: "memory");  // loads of tiles do not tell the compiler what they read
     for (int64_t t = 0; t < part.tiles; t += 2) {
       const int tiles = part.tiles - t > 1 ? 2 : 1;
+      fetch((unit - part.first_unit) * pairs + t / 2, (part.last_unit - part.first_unit) * pairs);
       const std::byte* x = args.x.data + unit * kUnitK;
       const std::byte* x0 = x + part.row_of_tile(t) * row_bytes;
       const std::byte* x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
@@ -153,12 +152,11 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
         const int second = g + 1 < count ? g + 1 : g;  // a group alone is multiplied twice
         Step step;
         step.tiles = tiles;
-        step.kept = part.is_first && unit == 0 ? __mmask16{0} : __mmask16{0xffff};
         step.a = scratch.a + ((unit - part.first_unit) * part.tiles + t) * kTileRows;
         step.r[0] = scales_of(g);
         step.r[1] = scales_of(second);
         step.sums = &scratch.sums[turn];
-        step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(scratch.acc[t * kTileRows][g]);
+        step.acc = reinterpret_cast<float(*)[kPanel][kLanes]>(acc + (t * kTileRows * kPanel + g) * kLanes);
         const auto fn = tiles == 1              ? multiply<1, false>
                         : two_before.tiles == 2 ? multiply<2, true>
                                                 : multiply<2, false>;
@@ -176,7 +174,23 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
     const Finish finish(*last);
     for (int p = 0; p < kFinishParts; ++p) add_part<false>(finish, p);
   }
-  sums.store<T>(weights, group_bytes, scratch.outliers);
+}
+
+/// Groups [first, last), at most kBandGroups.
+template <DType T>
+void multiply_band(const MatmulArgs& args, int64_t first, int64_t last, const Part& part, Scratch& scratch) {
+  const BandSums<kPanel, kPanel, kMaxPassRows> sums{args, part, first, static_cast<int>(last - first), scratch.acc};
+  sums.load();
+  for (int64_t g = first; g < last; g += kPanel) {
+    const int count = static_cast<int>(last - g < kPanel ? last - g : kPanel);
+    const bool fetches = g + kPanel >= last;
+    multiply_panel<T>(args, g, count, part, scratch, sums.at(0, static_cast<int>(g - first)),
+                      [&](int64_t i, int64_t n) {
+                        if (fetches) sums.fetch_rows(i, n);
+                      });
+  }
+  const int64_t group_bytes = requant_group_bytes(interleaved_format(T), args.x.k);
+  sums.template store<T>(args.w.data + first * group_bytes, group_bytes, scratch.outliers);
 }
 
 }  // namespace
@@ -193,9 +207,8 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
   if (height < kTileRows) __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // are computed with, not used
   for_parts(args, scratch.outliers, [&](const Part& part) {
     gather_scales(args, part, scratch.a);
-    for (int64_t g = groups.begin; g < groups.end; g += kPanel) {
-      const int count = static_cast<int>(groups.end - g < kPanel ? groups.end - g : kPanel);
-      multiply_panel<T>(args, g, count, part, scratch);
+    for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
+      multiply_band<T>(args, g, g + kBandGroups < groups.end ? g + kBandGroups : groups.end, part, scratch);
     }
   });
   _tile_release();

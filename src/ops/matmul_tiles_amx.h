@@ -76,7 +76,7 @@ void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, float (
   const std::byte* weights = args.w.data + group * (k / kFormat.block_elems) * kFormat.unit_step_bytes;
   const int64_t row_bytes = act_row_bytes(args.x.form, k);
   const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-  outliers.add<T>(weights, 0, 1, k, reinterpret_cast<float(*)[1][kLanes]>(acc));
+  outliers.add<T, 1>(weights, 0, 1, k, [acc](int64_t place, int) { return acc[place]; });
   for (int64_t t = 0; t < pass.tiles; ++t) {
     for (int r = 0; r < pass.height; ++r) {
       const int64_t row = pass.row_of_tile(t) + r;

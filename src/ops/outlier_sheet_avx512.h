@@ -70,30 +70,25 @@ class OutlierSheet {
   /// Whether the outliers of a row, counted from the first of those collected, are here.
   [[nodiscard]] bool holds(int64_t row) const { return held_[row]; }
 
-  /// As add_outliers for all rows that are held, those of a row in their order, and `count` groups side by side.
-  /// weights: of the first group; acc: [position][group].
-  template <DType T, int panel>
-  void add(const std::byte* weights, int64_t group_bytes, int count, int64_t k,
-           float (*acc)[panel][kNeuronGroup]) const {
+  /// As add_outliers for all rows that are held, those of a row in their order, and `count` groups side by side, at
+  /// most `most`: what an outlier costs by itself, it costs once for all of them. weights: of the first group.
+  /// place(position, g): the accumulator of a row and group.
+  template <DType T, int most, class Place>
+  void add(const std::byte* weights, int64_t group_bytes, int count, int64_t k, const Place& place) const {
     constexpr int kShare = interleaved_format(T).unit_bytes / kSlabsOfUnit;  // a slab and its part of the scales
-    alignas(64) float w[kSlabK][panel][kNeuronGroup];
+    alignas(64) float w[kSlabK][most][kNeuronGroup];
     for (int s = 0; s < slabs_; ++s) {
       if (wanted_[s] == 0) continue;
       const std::byte* unit = weights + s / kSlabsOfUnit * int64_t{interleaved_format(T).unit_bytes};
       const int blocks = blocks_of_unit<T>(k, s * int64_t{kSlabK});
       for (int g = 0; g < count; ++g) {
         fetch(unit + g * group_bytes + s % kSlabsOfUnit * kShare, kShare);
-        decode_slab<T>(unit + g * group_bytes, blocks, s % kSlabsOfUnit, wanted_[s], w[0][g], panel * kNeuronGroup);
+        decode_slab<T>(unit + g * group_bytes, blocks, s % kSlabsOfUnit, wanted_[s], w[0][g], most * kNeuronGroup);
       }
-      for (int e = begin_[s]; e < begin_[s + 1]; ++e) {
-        const Entry& entry = entries_[e];
-        const __m512 x = _mm512_set1_ps(entry.x);
-        float(*sums)[kNeuronGroup] = acc[entry.position];
-#pragma GCC unroll 4
-        for (int g = 0; g < panel; ++g) {
-          if (panel > 1 && g == count) break;
-          _mm512_store_ps(sums[g], _mm512_fmadd_ps(_mm512_load_ps(w[entry.input][g]), x, _mm512_load_ps(sums[g])));
-        }
+      if (count == most) {
+        add_entries<most>(s, w, most, place);
+      } else {
+        add_entries<1>(s, w, count, place);
       }
     }
   }
@@ -104,6 +99,22 @@ class OutlierSheet {
     float x;
   };
   static constexpr int kMostSlabs = 2048, kSlabsOfUnit = kUnitK / kSlabK;
+
+  /// The outliers of a slab, for `count` groups, a multiple of `step`.
+  template <int step, int most, class Place>
+  void add_entries(int slab, const float (&w)[kSlabK][most][kNeuronGroup], int count, const Place& place) const {
+    for (int e = begin_[slab]; e < begin_[slab + 1]; ++e) {
+      const Entry& entry = entries_[e];
+      const __m512 x = _mm512_set1_ps(entry.x);
+      for (int first = 0; first < count; first += step) {
+#pragma GCC unroll 8
+        for (int g = 0; g < step; ++g) {
+          float* sum = place(entry.position, first + g);
+          _mm512_store_ps(sum, _mm512_fmadd_ps(_mm512_load_ps(w[entry.input][first + g]), x, _mm512_load_ps(sum)));
+        }
+      }
+    }
+  }
 
   static const std::byte* outlier_at(const std::byte* head, int o) {
     return head + kOutlierHeadBytes + o * static_cast<int64_t>(sizeof(Outlier));
