@@ -136,6 +136,12 @@ inline __attribute__((always_inline)) __m512i sum_of(const Sums& sums, int t, in
   }
 }
 
+/// sums += pairs of a lane . one pair for all lanes. As an intrinsic g++ 12 would load the pair into a register first,
+/// and what a step costs is its number of instructions.
+inline __attribute__((always_inline)) void add_pair_dots(__m512i& sums, __m512i pairs, const int16_t* pair) {
+  asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums) : "v"(pairs), "m"(*reinterpret_cast<const int32_t*>(pair)));
+}
+
 /// What finishes a step, in registers: stores to the accumulators might change anything in memory.
 template <DType T>
 struct Finish {
@@ -160,11 +166,10 @@ struct Finish {
       __m512 sum = _mm512_fmadd_ps(_mm512_mul_ps(d, scale), isum, _mm512_load_ps(acc_at));
       if constexpr (kHasMin) {
         const int16_t* pairs = x_sums + at * 2 * kMinVectors<T>;
-        const auto pair = [pairs](int z) { return broadcast_int(pairs + 2 * z); };
-        __m512i msum[2]{_mm512_madd_epi16(mins[0], pair(0)), _mm512_madd_epi16(mins[1], pair(1))};
+        __m512i msum = _mm512_setzero_si512();
 #pragma GCC unroll 8
-        for (int z = 2; z < kMinVectors<T>; ++z) msum[z % 2] = _mm512_dpwssd_epi32(msum[z % 2], mins[z], pair(z));
-        sum = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, scale), _mm512_cvtepi32_ps(_mm512_add_epi32(msum[0], msum[1])), sum);
+        for (int z = 0; z < kMinVectors<T>; ++z) add_pair_dots(msum, mins[z], pairs + 2 * z);
+        sum = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, scale), _mm512_cvtepi32_ps(msum), sum);
       }
       _mm512_store_ps(acc_at, sum);
     }
