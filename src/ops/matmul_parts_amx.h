@@ -12,9 +12,6 @@ namespace headrace::amx {
 namespace {
 
 constexpr int64_t kChunkUnits = 2048;  // units of a chunk, times rows: 512 KiB of activations in the L2 cache
-// Groups whose sums are finished together, outliers added and all written to y: 512 bytes of each row, as y's lines are
-// in no near cache; and what an outlier costs by itself, it costs once.
-constexpr int kBandGroups = 8;
 constexpr int64_t kBandFloats = kBandGroups * kMaxPassRows * kLanes;
 using PartOutliers = OutlierSheet<kMaxPassRows, 128 * kMaxPassRows>;
 

@@ -31,7 +31,7 @@ struct Scratch {
   alignas(64) float d[kPanelUnits * kUnitBlocks][kLanes];
   alignas(64) float m[kPanelUnits * kUnitBlocks][kLanes];
   alignas(64) int32_t sums[kSumTiles][kTileRows][kLanes];  ///< of a block and those before it, in turn
-  alignas(64) float acc[kMaxPassRows][kLanes];
+  alignas(64) float acc[kBandGroups][kMaxPassRows][kLanes];
   InPlaceOutliers outliers;
   // Of each block, in the order of the tiles' rows:
   alignas(64) float a[kMaxPassBlocks];   ///< scales of the activations
@@ -136,8 +136,9 @@ void gather(const MatmulArgs& args, const Pass& pass, Scratch& scratch) {
   }
 }
 
+/// acc: [kMaxPassRows].
 template <DType T>
-void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scratch& scratch) {
+void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scratch& scratch, float (*acc)[kLanes]) {
   constexpr InterleavedFormat kFormat = interleaved_format(T);
   const int64_t k = args.w.k;
   const int64_t row_bytes = act_row_bytes(args.x.form, k), step = pass.tiles * kTileRows;
@@ -166,10 +167,9 @@ void multiply_group(const MatmulArgs& args, int64_t group, const Pass& pass, Scr
                         .step = step,
                         .ahead = unit + blocks * kFormat.unit_step_bytes + 64 * first_line,
                         .ahead_lines = static_cast<int>(kLines * (t + 1) / pass.tiles - first_line)};
-      multiply_panel<T>(panel, scratch, scratch.acc[t * kTileRows]);
+      multiply_panel<T>(panel, scratch, acc[t * kTileRows]);
     }
   }
-  store_rows<T>(args, group, pass, scratch.acc, scratch.outliers);
 }
 
 }  // namespace
@@ -189,7 +189,11 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   while (next_pass(args, pass)) {
     gather(args, pass, scratch);
     scratch.outliers.collect(args.x, pass.first, pass.last, [&](int64_t row) { return pass.position_of(row); });
-    for (int64_t g = groups.begin; g < groups.end; ++g) multiply_group<T>(args, g, pass, scratch);
+    for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
+      const int count = static_cast<int>(groups.end - g < kBandGroups ? groups.end - g : kBandGroups);
+      for (int i = 0; i < count; ++i) multiply_group<T>(args, g + i, pass, scratch, scratch.acc[i]);
+      store_rows<T>(args, g, count, pass, scratch.acc, scratch.outliers);
+    }
   }
   _tile_release();
 }

@@ -22,6 +22,9 @@ constexpr int kLanes = 16;
 constexpr int64_t kPassBytes = 1 << 20;  // activations of one pass: half of a 2 MiB L2
 // With more rows in a pass, their accumulators and rows of y crowd the L2 cache (512 are 5 to 10 % slower).
 constexpr int64_t kMaxPassRows = 256;
+// Groups whose sums are finished together, outliers added and all written to y: 512 bytes of each row, as y's lines are
+// in no near cache; and what an outlier costs by itself, it costs once.
+constexpr int kBandGroups = 8;
 using InPlaceOutliers = OutlierSheet<kMaxPassRows, 64 * kMaxPassRows>;
 
 inline int tile_height(const MatmulArgs& args) {
@@ -67,22 +70,25 @@ inline bool next_pass(const MatmulArgs& args, Pass& pass) {
   return true;
 }
 
-/// The rows of a group from their accumulators, kTileRows to a tile, to y.
+/// The rows of `count` groups from their accumulators, kTileRows to a tile, to y.
 template <DType T>
-void store_rows(const MatmulArgs& args, int64_t group, const Pass& pass, float (*acc)[kLanes],
+void store_rows(const MatmulArgs& args, int64_t first, int count, const Pass& pass, float (*acc)[kMaxPassRows][kLanes],
                 const InPlaceOutliers& outliers) {
-  constexpr InterleavedFormat kFormat = interleaved_format(T);
-  const int64_t k = args.w.k;
-  const std::byte* weights = args.w.data + group * (k / kFormat.block_elems) * kFormat.unit_step_bytes;
+  const int64_t k = args.w.k, group_bytes = k / kSlabK * interleaved_format(T).unit_step_bytes;
+  const std::byte* weights = args.w.data + first * group_bytes;
   const int64_t row_bytes = act_row_bytes(args.x.form, k);
   const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-  outliers.add<T, 1>(weights, 0, 1, k, [acc](int64_t place, int) { return acc[place]; });
+  outliers.add<T, kBandGroups>(weights, group_bytes, count, k, [acc](int64_t place, int g) { return acc[g][place]; });
   for (int64_t t = 0; t < pass.tiles; ++t) {
     for (int r = 0; r < pass.height; ++r) {
       const int64_t row = pass.row_of_tile(t) + r;
-      __m512 sum = _mm512_load_ps(acc[t * kTileRows + r]);
-      if (!outliers.holds(row - pass.first)) sum = add_outliers<T>(weights, k, heads + row * row_bytes, sum);
-      store(args, group, row, sum);
+      for (int g = 0; g < count; ++g) {
+        __m512 sum = _mm512_load_ps(acc[g][t * kTileRows + r]);
+        if (!outliers.holds(row - pass.first)) {
+          sum = add_outliers<T>(weights + g * group_bytes, k, heads + row * row_bytes, sum);
+        }
+        store(args, first + g, row, sum);
+      }
     }
   }
 }
