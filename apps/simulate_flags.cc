@@ -18,6 +18,10 @@ OptionGroup machine_flags(SimulateSettings& s) {
         .range = kCost,
         .help = "reading all weights once, which the work of many tokens hides: a step takes the longer of the two"},
        {.name = "token-us", .target = &s.token_us, .range = kCost, .help = "each token of a step"},
+       {.name = "tile-us",
+        .target = &s.tile_us,
+        .range = kCost,
+        .help = "each 16 tokens of a step that are begun, as for kernels that compute 16 in the time of one"},
        {.name = "key-ns",
         .target = &s.key_ns,
         .range = kCost,
@@ -132,6 +136,7 @@ SimulatedMachine machine_of(const SimulateSettings& s) {
   const std::vector<double> fixed = for_each_stage(s.fixed_ms, s.stages, "--fixed-ms");
   const std::vector<double> weights = for_each_stage(s.weights_ms, s.stages, "--weights-ms");
   const std::vector<double> token = for_each_stage(s.token_us, s.stages, "--token-us");
+  const std::vector<double> tile = for_each_stage(s.tile_us, s.stages, "--tile-us");
   const std::vector<double> key = for_each_stage(s.key_ns, s.stages, "--key-ns");
   std::vector<double> output = for_each_stage(s.output_us, s.stages, "--output-us");
   const std::vector<double> latency = for_each_stage(s.link_ms, s.stages, "--link-ms");
@@ -141,6 +146,7 @@ SimulatedMachine machine_of(const SimulateSettings& s) {
     machine.stages.push_back({.fixed = fixed[i] * 1e-3,
                               .weights = weights[i] * 1e-3,
                               .per_token = token[i] * 1e-6,
+                              .per_tile = tile[i] * 1e-6,
                               .per_key = key[i] * 1e-9,
                               .per_output = output[i] * 1e-6});
     machine.links.push_back({.latency = latency[i] * 1e-3, .seconds_per_byte = 8e-9 / gbit[i]});

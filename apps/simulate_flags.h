@@ -14,6 +14,7 @@ struct SimulateSettings {
   std::vector<double> fixed_ms{1};
   std::vector<double> weights_ms{0};
   std::vector<double> token_us{300};
+  std::vector<double> tile_us{0};
   std::vector<double> key_ns{100};
   std::vector<double> output_us{0};
   std::vector<double> link_ms{0.1};

@@ -199,6 +199,13 @@ TEST(SimulatedExecutor, WeightsAreReadOnceHoweverManyTokensThereAre) {
   EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 6}), 13);
 }
 
+TEST(SimulatedExecutor, ATileThatIsBegunCostsAsMuchAsAFullOne) {
+  const SimulatedCost cost{.fixed = 1, .per_token = 0.5, .per_tile = 8};
+  EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 1}), 1 + 0.5 + 8);
+  EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 16}), 1 + 8 + 8);
+  EXPECT_DOUBLE_EQ(simulated_seconds(cost, {.tokens = 17}), 1 + 8.5 + 16);
+}
+
 TEST(SimulatedExecutor, CountsTheKeysOfEachGroupByItsLayers) {
   SimulatedMachine machine = machine_of(1, {0, 3});
   machine.groups[1].layers = 3;

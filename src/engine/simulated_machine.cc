@@ -48,8 +48,10 @@ StepWork step_work(const SimulatedMachine& machine, const StepPlan& plan) {
 }
 
 double simulated_seconds(const SimulatedCost& cost, const StepWork& work) noexcept {
-  return cost.fixed + std::max(cost.weights, cost.per_token * static_cast<double>(work.tokens)) +
-         cost.per_key * work.keys + cost.per_output * static_cast<double>(work.outputs);
+  const auto tiles = static_cast<double>((work.tokens + kSimulatedTile - 1) / kSimulatedTile);
+  const double tokens = cost.per_token * static_cast<double>(work.tokens) + cost.per_tile * tiles;
+  return cost.fixed + std::max(cost.weights, tokens) + cost.per_key * work.keys +
+         cost.per_output * static_cast<double>(work.outputs);
 }
 
 }  // namespace headrace

@@ -7,12 +7,16 @@
 
 namespace headrace {
 
-/// What a step costs on a simulated stage, in seconds: fixed + max(weights, per_token * tokens) + per_key * keys +
-/// per_output * outputs.
+/// Kernels compute the tokens of a step in tiles of so many, as AMX does; a tile that is not full takes as long.
+constexpr int64_t kSimulatedTile = 16;
+
+/// What a step costs on a simulated stage, in seconds: fixed + max(weights, per_token * tokens + per_tile * tiles) +
+/// per_key * keys + per_output * outputs.
 struct SimulatedCost {
   double fixed = 0;       ///< each step
   double weights = 0;     ///< reading all weights once: few tokens wait for it, the work of many hides it
   double per_token = 0;   ///< each token of the step
+  double per_tile = 0;    ///< each tile of tokens that is begun
   double per_key = 0;     ///< each pair of a token and a position that it attends to
   double per_output = 0;  ///< each output that the step returns: the output projection
 };

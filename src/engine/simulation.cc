@@ -181,9 +181,10 @@ SimulationResult run_simulation(const SimulationConfig& config) { return Simulat
 std::vector<StageCost> measured_costs(const SimulatedMachine& machine) {
   std::vector<StageCost> costs;
   for (const SimulatedCost& cost : machine.stages) {
+    const double per_token = cost.per_token + cost.per_tile / kSimulatedTile;
     costs.push_back({.fixed = cost.fixed + cost.weights,
-                     .per_decode_row = cost.per_token + cost.per_output,
-                     .per_prompt_token = cost.per_token,
+                     .per_decode_row = per_token + cost.per_output,
+                     .per_prompt_token = per_token,
                      .per_attended_key = cost.per_key,
                      .per_read_key = 0});
   }
