@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/simulated_model.h"
 
@@ -16,6 +17,7 @@ SimulatedMachine split(SimulatedCost whole, size_t stages, int32_t kv_tokens = 1
   SimulatedMachine machine;
   machine.stages.assign(stages, {.fixed = whole.fixed / n,
                                  .per_token = whole.per_token / n,
+                                 .per_tile = whole.per_tile / n,
                                  .per_key = whole.per_key / n,
                                  .per_output = whole.per_output / n});
   // 0.1 ms and 1 Gbit/s.
@@ -165,6 +167,23 @@ TEST(Simulation, UnevenLengthsLoseLittle) {
   spec.lengths = LengthKind::kUneven;
   const double uneven = steady_rate(run_right(config_of(split(cost, 4, 1 << 18), make_load(spec), 100)));
   EXPECT_GT(uneven, 0.97 * even);
+}
+
+TEST(Simulation, KernelsThatComputeInTilesLoseLittle) {
+  // About llama-1b in Q4_K on a core with AMX.
+  const SimulatedCost tiles{.fixed = 50e-3, .per_token = 0.5e-3, .per_tile = 35e-3, .per_key = 6e-7};
+  SimulatedCost smooth = tiles;
+  smooth.per_token += std::exchange(smooth.per_tile, 0) / kSimulatedTile;
+  for (const LengthKind lengths : {LengthKind::kFixed, LengthKind::kUneven}) {
+    for (const size_t stages : {1u, 2u}) {
+      const auto clients = static_cast<int32_t>(32 * stages);
+      const std::vector<LoadRequest> load =
+          make_load({.requests = 320, .lengths = lengths, .prompt_tokens = 256, .output_tokens = 128});
+      const double in_tiles = steady_rate(run_right(config_of(split(tiles, stages), load, clients)));
+      EXPECT_GT(in_tiles, 0.97 * steady_rate(run_right(config_of(split(smooth, stages), load, clients))))
+          << stages << " stages";
+    }
+  }
 }
 
 TEST(Simulation, ALongPromptHardlyDelaysStreamsBesideIt) {

@@ -25,11 +25,19 @@ constexpr double kSoonSteps = 16;
 constexpr double kWorthwhileRate = 0.95;
 constexpr int32_t kLeastStepTokens = 128;
 
-/// Shorter chunks than that are not cut off a prompt to fill up a step that has chunks already.
-constexpr int32_t kLeastExtraChunk = 16;
+/// AMX computes the tokens of a step in tiles of so many, and takes nearly as long for one token as for a full tile.
+/// Where time bounds a chunk, it ends with a tile. On other processors that costs nothing and gains nothing.
+constexpr int64_t kTileTokens = 16;
 
 /// After so many starts of others, the sequence that waits longest gets the priority of the next.
 constexpr int32_t kMostOvertakings = 16;
+
+/// Tokens of the longest chunk of at most `most` that fills the last tile of a step which has `taken` tokens; 0: none.
+int64_t chunk_to_tile(int64_t taken, int64_t most) noexcept {
+  return std::max<int64_t>((taken + most) / kTileTokens * kTileTokens - taken, 0);
+}
+
+double whole_tiles(double tokens) noexcept { return std::round(tokens / kTileTokens) * kTileTokens; }
 
 }  // namespace
 
@@ -109,8 +117,12 @@ int64_t Composer::timely_tokens(const Step& step, double target, int32_t first_p
   if (std::isinf(target)) return std::numeric_limits<int32_t>::max();
   const StageCost& cost = costs_.slowest();
   const int64_t tokens = cost.chunk_for(target - cost.seconds(step.load), first_pos);
-  if (step.load.prompt_tokens == 0) return std::max<int64_t>(tokens, 1);  // however late, prompts get on
-  return tokens < kLeastExtraChunk ? 0 : tokens;
+  // The nearest tile, so that chunks are no shorter on average; but short ones are hardly made longer, or the step
+  // would take far longer than it may.
+  const auto taken = static_cast<int64_t>(step.plan.tokens.size());
+  const int64_t chunk = chunk_to_tile(taken, tokens + std::min(tokens / 4, kTileTokens / 2));
+  if (step.load.prompt_tokens > 0) return chunk;
+  return std::max<int64_t>(chunk > tokens / 2 ? chunk : tokens, 1);  // however late, prompts get on
 }
 
 int32_t Composer::worthwhile_tokens() const noexcept {
@@ -118,7 +130,7 @@ int32_t Composer::worthwhile_tokens() const noexcept {
   const StageCost& cost = costs_.slowest();
   const double tokens = kWorthwhileRate / (1 - kWorthwhileRate) * cost.fixed / cost.per_prompt_token;
   const int32_t least = std::min(kLeastStepTokens, config_.max_step_tokens);
-  return static_cast<int32_t>(std::clamp<double>(std::round(tokens), least, config_.max_step_tokens));
+  return static_cast<int32_t>(std::clamp<double>(whole_tiles(tokens), least, config_.max_step_tokens));
 }
 
 int64_t Composer::returned_tokens(const Sequence& sequence, int64_t outputs) noexcept {
@@ -137,7 +149,7 @@ int64_t Composer::pipelined_tokens(int32_t steps_in_flight) const noexcept {
   const double tokens = first->length();
   const double token_cost = cost.per_prompt_token + cost.per_attended_key * tokens / 2;
   const double best = std::sqrt(tokens * cost.fixed / ((stages - 1) * token_cost));
-  return static_cast<int64_t>(std::clamp<double>(best, config_.block_tokens, worthwhile_tokens()));
+  return static_cast<int64_t>(std::clamp<double>(whole_tiles(best), config_.block_tokens, worthwhile_tokens()));
 }
 
 void Composer::take_prompts(Step& step, int32_t steps_in_flight, double target) {

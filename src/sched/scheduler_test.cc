@@ -182,7 +182,7 @@ TEST(Scheduler, FindsHowManyTokensAStepIsWorth) {
     EXPECT_EQ(rig.plan(0).rows[0].num_tokens, rig.scheduler().figures().prompt_step_tokens);
     return rig.plan(0).rows[0].num_tokens;
   };
-  EXPECT_EQ(tokens_with(2), 380) << "where 380 x 0.1 of 40 seconds are the tokens'";
+  EXPECT_EQ(tokens_with(2), 384) << "380 x 0.1 of 40 seconds would be the tokens'; in whole tiles of 16";
   EXPECT_EQ(tokens_with(0.01), 128) << "the least";
   EXPECT_EQ(tokens_with(100), 512) << "the most";
 }
@@ -237,10 +237,48 @@ TEST(Scheduler, PromptsNeverHoldDecodeRowsBackForMoreThanAStep) {
     chunks += static_cast<int32_t>(rows.contains(9));
     // 4 rows take 1 + 4 s: with a prompt at most twice that, so 50 tokens of 0.1 s; twice 1 + 5 s when it will soon be
     // the fifth.
-    EXPECT_LE(rig.plan(i).tokens.size(), i < before + 10 ? 4u + 55u : 4u + 70u) << "step " << i;
+    // The nearest tile of 16 tokens may end up to 8 later.
+    EXPECT_LE(rig.plan(i).tokens.size(), i < before + 10 ? 4u + 55u + 8u : 4u + 70u + 8u) << "step " << i;
   }
   EXPECT_EQ(rig.scheduler().state(SequenceId{9}), SequenceState::kRunning);
   EXPECT_GE(chunks, 20);
+}
+
+TEST(Scheduler, ChunksBesideDecodeRowsFillTilesOfSixteenTokens) {
+  Rig rig(even(1), 512);
+  decode(rig, 5);
+  const size_t before = rig.plans().size();
+  ASSERT_EQ(rig.add(9, 3500, 3600), Admit::kYes);
+  rig.run(30);
+  int64_t tokens = 0;
+  for (size_t i = before; i < rig.plans().size(); ++i) {
+    EXPECT_EQ(rig.plan(i).tokens.size() % 16, 0) << "step " << i;
+    tokens += std::ssize(rig.plan(i).tokens);
+  }
+  // 5 rows take 1 + 5 s, which leaves 60 tokens of 0.1 s; 70 where the prompt counts as the sixth.
+  EXPECT_NEAR(static_cast<double>(tokens) / 30, 5 + 65, 8) << "no shorter than without tiles, on average";
+}
+
+TEST(Scheduler, AFurtherChunkFillsTheTileThatTheEndOfAPromptBegan) {
+  Rig rig(even(1), 512);
+  decode(rig, 5);
+  // The target is twice 1 + 5 + 2 s, so there are 100 tokens of 0.1 s.
+  ASSERT_EQ(rig.add(8, {.tokens = counted(85), .max_len = 200, .salt = 8}), Admit::kYes);
+  ASSERT_EQ(rig.add(9, {.tokens = counted(95), .max_len = 200, .salt = 9}), Admit::kYes);
+  EXPECT_THAT(rig.compose(), ElementsAre(1, 2, 3, 4, 5, 8, 9));
+  EXPECT_EQ(rig.plans().back().rows.back().num_tokens, 6) << "5 + 85 + 6 tokens are 6 tiles";
+}
+
+TEST(Scheduler, NoTileIsFilledWhereThatWouldTakeTooLong) {
+  constexpr StageCost kDear{.fixed = 1, .per_decode_row = 1, .per_prompt_token = 1, .per_attended_key = 1e-9};
+  for (const uint64_t rows : {1u, 2u, 7u, 15u}) {
+    Rig rig({.max_step_tokens = 256, .steps_in_flight = 1, .stage_costs = {kDear}}, 512);
+    decode(rig, rows);
+    ASSERT_EQ(rig.add(99, 3500, 3600), Admit::kYes);
+    const double seconds = rig.scheduler().figures().step_target_seconds;
+    rig.compose();
+    EXPECT_LE(static_cast<double>(1 + rig.plans().back().tokens.size()), 1.25 * seconds) << rows << " rows";
+  }
 }
 
 TEST(Scheduler, ShortPromptsThatWaitCountAsRowsThatDecode) {
