@@ -72,6 +72,8 @@ class Backend {
   virtual void release(void* device, int64_t bytes) noexcept = 0;
   /// The host's view of device memory, where it has one (so that weights are packed in place), else nullptr.
   [[nodiscard]] virtual std::byte* host_view(void* device) const noexcept = 0;
+  /// Whether operators take any host memory for device memory, so that what they make for the host needs no download.
+  [[nodiscard]] virtual bool uses_host_memory() const noexcept = 0;
   /// Copies between host and device memory, in the queue's order; host memory must live until the queue has done it.
   virtual void upload(Queue& queue, void* device, const void* host, int64_t bytes) noexcept = 0;
   virtual void download(Queue& queue, void* host, const void* device, int64_t bytes) noexcept = 0;

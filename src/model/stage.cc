@@ -61,7 +61,7 @@ Stage::Stage(Backend& backend, const ArchSpec& spec, StageWeights weights, const
     return DeviceBuffer(
         backend, std::min<int64_t>(kLogitRows, config.max_tokens) * columns * static_cast<int64_t>(sizeof(float)));
   };
-  if (rank == 0) logits_ = logits_of(spec.vocab_size);
+  if (rank == 0 && !backend.uses_host_memory()) logits_ = logits_of(spec.vocab_size);
   if (ranks > 1) logits_here_ = logits_of(weights_.output().w.n);
 }
 
@@ -86,13 +86,16 @@ void Stage::gather(const float* x, const int32_t* index, int64_t rows) noexcept 
 
 void Stage::project(const float* x, int64_t rows, StepResult& result) {
   const bool first = comm_.place().rank == 0;
-  const DeviceBuffer& here = logits_here_.data() == nullptr ? logits_ : logits_here_;
+  const bool downloads = first && !backend_.uses_host_memory();
   result.width = spec_.vocab_size;
   // Not cleared before: that would fill it with zeros.
   result.data.resize(first ? static_cast<size_t>(rows * result.width) : 0);
   float* normed = work_.delta.as<float>();
   for (int64_t begin = 0; begin < rows; begin += kLogitRows) {
     const int64_t n = std::min(kLogitRows, rows - begin);
+    float* const result_at = first ? result.data.data() + begin * result.width : nullptr;
+    float* const whole = downloads ? logits_.as<float>() : result_at;
+    float* const here = comm_.place().ranks > 1 ? logits_here_.as<float>() : whole;
     RowChain chain(n);
     chain.then(RmsNormArgs{.x = x + begin * spec_.hidden,
                            .w = weights_.output_norm(),
@@ -102,15 +105,11 @@ void Stage::project(const float* x, int64_t rows, StepResult& result) {
                            .eps = spec_.norm_eps});
     output_linear_.set_input(chain, normed, n, spec_.hidden, {&weights_.output()});
     backend_.ops().row_chain(*queue_, chain);
-    output_linear_.run(*queue_, {{weights_.output(), here.as<float>()}});
-    comm_.gather(*queue_, {.part = here.as<float>(),
-                           .whole = logits_.as<float>(),
-                           .rows = n,
-                           .width = result.width,
-                           .unit = kNeuronGroup});
-    if (!first) continue;
-    backend_.download(*queue_, result.data.data() + begin * result.width, logits_.data(),
-                      n * result.width * static_cast<int64_t>(sizeof(float)));
+    output_linear_.run(*queue_, {{weights_.output(), here}});
+    comm_.gather(*queue_, {.part = here, .whole = whole, .rows = n, .width = result.width, .unit = kNeuronGroup});
+    if (downloads) {
+      backend_.download(*queue_, result_at, whole, n * result.width * static_cast<int64_t>(sizeof(float)));
+    }
   }
 }
 

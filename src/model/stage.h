@@ -72,7 +72,7 @@ class Stage {
   Decoder decoder_;
   LinearRunner output_linear_;
   Comm& comm_;
-  DeviceBuffer logits_;
+  DeviceBuffer logits_;       // on a device whose operators do not write host memory
   DeviceBuffer logits_here_;  // this rank's columns, where there are several ranks
 };
 

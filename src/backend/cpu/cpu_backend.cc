@@ -136,6 +136,7 @@ class CpuBackend final : public Backend {
   void upload(Queue&, void* device, const void* host, int64_t bytes) noexcept override {
     copy_bytes(device, host, bytes);
   }
+  [[nodiscard]] bool uses_host_memory() const noexcept override { return true; }
   void download(Queue&, void* host, const void* device, int64_t bytes) noexcept override {
     copy_bytes(host, device, bytes);
   }

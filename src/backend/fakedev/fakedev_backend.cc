@@ -67,6 +67,7 @@ class FakedevBackend final : public Backend {
   void upload(Queue& queue, void* device, const void* host, int64_t bytes) noexcept override {
     enqueue_copy(queue, memory_.local(device), host, bytes);
   }
+  [[nodiscard]] bool uses_host_memory() const noexcept override { return false; }
   void download(Queue& queue, void* host, const void* device, int64_t bytes) noexcept override {
     enqueue_copy(queue, host, memory_.local(device), bytes);
   }
