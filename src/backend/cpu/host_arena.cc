@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 
@@ -11,21 +12,33 @@ namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
+/// Where in a huge page the next large piece begins, in pages: places far from those of the pieces before it.
+int64_t next_place() noexcept {
+  static std::atomic<int64_t> pieces{0};
+  constexpr int64_t kPages = static_cast<int64_t>(kHugePageBytes) / kHostPageBytes, kStep = 317;  // golden section, odd
+  return pieces.fetch_add(1, std::memory_order_relaxed) * kStep % kPages;
+}
+
+/// From `place` bytes behind the begin of a huge page on.
+void* map_from(size_t place, int64_t bytes) noexcept {
+  if (bytes > std::numeric_limits<int64_t>::max() - 2 * static_cast<int64_t>(kHugePageBytes)) return nullptr;
+  const auto wanted = static_cast<size_t>((bytes + kHostPageBytes - 1) / kHostPageBytes * kHostPageBytes);
+  void* const memory =
+      mmap(nullptr, wanted + kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  const size_t before = (place - reinterpret_cast<uintptr_t>(memory)) % kHugePageBytes;
+  std::byte* const begin = static_cast<std::byte*>(memory) + before;
+  if (before > 0) munmap(memory, before);
+  munmap(begin + wanted, kHugePageBytes - before);
+  // Advice only: a weight matrix touches each page once a step, and page walks cost a good part of that.
+  (void)madvise(begin, wanted, MADV_HUGEPAGE);
+  return begin;
+}
+
 }  // namespace
 
 void* map_huge_pages(int64_t bytes) noexcept {
-  if (bytes > std::numeric_limits<int64_t>::max() - 2 * static_cast<int64_t>(kHugePageBytes)) return nullptr;
-  const auto wanted = static_cast<size_t>((bytes + kHostPageBytes - 1) / kHostPageBytes * kHostPageBytes);
-  const size_t mapped = wanted + kHugePageBytes;
-  void* const memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  const size_t before = -reinterpret_cast<uintptr_t>(memory) % kHugePageBytes;
-  std::byte* const aligned = static_cast<std::byte*>(memory) + before;
-  if (before > 0) munmap(memory, before);
-  if (before < kHugePageBytes) munmap(aligned + wanted, kHugePageBytes - before);
-  // Advice only: a weight matrix touches each page once a step, and page walks cost a good part of that.
-  (void)madvise(aligned, wanted, MADV_HUGEPAGE);
-  return aligned;
+  return map_from(static_cast<size_t>(next_place() * kHostPageBytes), bytes);
 }
 
 int64_t HostArena::find_free(const Chunk& chunk, int64_t pages) noexcept {
@@ -52,10 +65,11 @@ void* HostArena::allocate(int64_t bytes) {
   }
   auto chunk = std::make_unique<Chunk>();
   chunks_.reserve(chunks_.size() + 1);
-  chunk->memory = static_cast<std::byte*>(map_huge_pages(kChunkBytes));
+  chunk->memory = static_cast<std::byte*>(map_from(0, kChunkBytes));
   if (chunk->memory == nullptr) return nullptr;
-  mark(*chunk, 0, pages, true);
-  return chunks_.emplace_back(std::move(chunk))->memory;
+  const int64_t first = next_place();
+  mark(*chunk, first, pages, true);
+  return chunks_.emplace_back(std::move(chunk))->memory + first * kHostPageBytes;
 }
 
 void HostArena::release(void* piece, int64_t bytes) noexcept {

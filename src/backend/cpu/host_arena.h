@@ -40,7 +40,9 @@ class HostArena {
   std::vector<std::unique_ptr<Chunk>> chunks_;
 };
 
-/// Maps zeroed memory that begins at a huge page, and advises the system to use such pages; nullptr where it has none.
+/// Maps zeroed whole pages and advises the system to use huge ones; nullptr where it has no memory. Each mapping begins
+/// at another place of a huge page, so do the first pieces of the arena's chunks: the caches of all layers are written
+/// for the first time side by side, and would else wait for a fresh huge page each, all in one step.
 [[nodiscard]] void* map_huge_pages(int64_t bytes) noexcept;
 
 }  // namespace headrace

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -78,6 +79,20 @@ TEST(HostMemory, MatricesLieInHugePagesUpToTheirEdges) {
   }
   EXPECT_GE(kib_of("/proc/self/smaps_rollup", "AnonHugePages:") - before, 40 * kBytes / 1024 * 95 / 100);
   for (void* matrix : matrices) release_host_memory(matrix, kBytes);
+}
+
+/// Of layers' caches in mappings of their own, all; of those in chunks, two and two at most.
+TEST(HostMemory, LargePiecesBeginAtDifferentPlacesOfAHugePage) {
+  for (const int64_t bytes : {int64_t{24} << 20, int64_t{48} << 20}) {
+    std::vector<void*> caches;
+    std::set<uintptr_t> places;
+    for (int i = 0; i < 30; ++i) {
+      caches.push_back(allocate_host_memory(bytes));
+      places.insert(reinterpret_cast<uintptr_t>(caches.back()) % (uintptr_t{2} << 20));
+    }
+    EXPECT_GE(places.size(), bytes > (int64_t{32} << 20) ? 30u : 15u) << bytes;
+    for (void* cache : caches) release_host_memory(cache, bytes);
+  }
 }
 
 TEST(HostMemory, APieceGivenBackCostsNothingAndItsPlaceIsUsedAgain) {
