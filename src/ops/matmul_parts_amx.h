@@ -53,14 +53,6 @@ void for_parts(const MatmulArgs& args, PartOutliers& outliers, Body body) {
   }
 }
 
-/// Calls body(place among the accumulators, row) for each row of a part.
-template <class Body>
-void for_rows(const Part& part, Body body) {
-  for (int64_t t = 0; t < part.tiles; ++t) {
-    for (int r = 0; r < part.height; ++r) body(t * kTileRows + r, part.row_of_tile(t) + r);
-  }
-}
-
 inline __mmask16 neurons_of(const MatmulArgs& args, int64_t group) {
   const int64_t rest = args.w.n - group * kNeuronGroup;
   return static_cast<__mmask16>(rest < kNeuronGroup ? (1 << rest) - 1 : 0xffff);
@@ -120,9 +112,11 @@ struct BandSums {
     });
   }
 
-  /// Fetches for part `i` of `n` of the rows what store writes or, of later chunks, what the next band's load reads:
-  /// each line would hold up a store or a load.
-  void fetch_rows(int64_t i, int64_t n) const {
+  /// Fetches for the rows whose turn comes with a pair of tiles from tile `t` on, and unit `unit`, what store writes
+  /// or, of later chunks, what the next band's load reads: each line would hold up a store or a load.
+  void fetch_rows(int64_t unit, int64_t t) const {
+    const int64_t pairs = (part.tiles + 1) / 2, n = (part.last_unit - part.first_unit) * pairs;
+    const int64_t i = (unit - part.first_unit) * pairs + t / 2;
     const int64_t height = part.last - part.first, end = part.first + (i + 1) * height / n;
     for (int64_t row = part.first + i * height / n; row < end; ++row) {
       const float* y = y_at(row, part.is_first ? 0 : kBandGroups);
@@ -133,7 +127,10 @@ struct BandSums {
   /// To y; finished, where the chunk is the last one of k.
   template <DType T>
   void store(const std::byte* weights, int64_t group_bytes, const PartOutliers& outliers) const {
-    if (part.is_last) add_outliers_of_rows<T>(weights, group_bytes, outliers);
+    if (part.is_last) {
+      add_outliers_of_rows<T>(args, weights, group_bytes, count, part, outliers,
+                              [this](int64_t place, int g) { return at(place, g); });
+    }
     for_rows(part, [&](int64_t place, int64_t row) {
       for (int g = 0; g < count; ++g) {
         const __m512 sum = _mm512_load_ps(at(place, g));
@@ -147,23 +144,28 @@ struct BandSums {
   }
 
  private:
-  template <DType T>
-  void add_outliers_of_rows(const std::byte* weights, int64_t group_bytes, const PartOutliers& outliers) const {
-    const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
-    const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-    outliers.add<T, kBandGroups>(weights, group_bytes, count, k, [&](int64_t place, int g) { return at(place, g); });
-    for_rows(part, [&](int64_t place, int64_t row) {
-      if (outliers.holds(row - part.first)) return;
-      for (int g = 0; g < count; ++g) {
-        const __m512 sum = _mm512_load_ps(at(place, g));
-        _mm512_store_ps(at(place, g), add_outliers<T>(weights + g * group_bytes, k, heads + row * row_bytes, sum));
-      }
-    });
-  }
   [[nodiscard]] float* y_at(int64_t row, int g) const {
     return args.y + row * args.y_stride + (first + g) * kNeuronGroup;
   }
 };
+
+/// Multiplies groups [first, last), a band whose weights begin at `weights`, `group_bytes` each, in panels of `panel`;
+/// panel, stride, rows, acc: as of BandSums. multiply(first, count, acc, fetch) adds a panel's products to its sums,
+/// and calls fetch(unit, t) with each pair of tiles.
+template <DType T, int panel, int stride, int64_t rows, class Multiply>
+void multiply_band(const MatmulArgs& args, int64_t first, int64_t last, const Part& part, int64_t group_bytes,
+                   float* acc, const PartOutliers& outliers, const Multiply& multiply) {
+  const BandSums<panel, stride, rows> sums{args, part, first, static_cast<int>(last - first), acc};
+  sums.load();
+  for (int64_t g = first; g < last; g += panel) {
+    const int count = static_cast<int>(last - g < panel ? last - g : panel);
+    const bool fetches = g + panel >= last;
+    multiply(g, count, sums.at(0, static_cast<int>(g - first)), [&](int64_t unit, int64_t t) {
+      if (fetches) sums.fetch_rows(unit, t);
+    });
+  }
+  sums.template store<T>(args.w.data + first * group_bytes, group_bytes, outliers);
+}
 
 }  // namespace
 }  // namespace headrace::amx

@@ -139,7 +139,8 @@ inline __attribute__((always_inline)) __m512i sum_of(const Sums& sums, int t, in
 /// sums += pairs of a lane . one pair for all lanes. As an intrinsic g++ 12 would load the pair into a register first,
 /// and what a step costs is its number of instructions.
 inline __attribute__((always_inline)) void add_pair_dots(__m512i& sums, __m512i pairs, const int16_t* pair) {
-  asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums) : "v"(pairs), "m"(*reinterpret_cast<const int32_t*>(pair)));
+  using Pair [[gnu::may_alias]] = int32_t;
+  asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sums) : "v"(pairs), "m"(*reinterpret_cast<const Pair*>(pair)));
 }
 
 /// What finishes a step, in registers: stores to the accumulators might change anything in memory.
@@ -272,8 +273,7 @@ void gather(const MatmulArgs& args, const Part& part, Scratch& scratch) {
   });
 }
 
-/// Groups [first, first + count), at most kPanel, to sums that begin at `acc`. fetch(i, n): what to fetch in step i of
-/// n.
+/// Groups [first, first + count), at most kPanel, to sums that begin at `acc`. fetch: as multiply_band calls it.
 template <DType T, class Fetch>
 void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch, float* acc,
                     const Fetch& fetch) {
@@ -282,7 +282,6 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   const int64_t group_bytes = args.w.k / kUnitK * kFormat.unit_bytes;
   const std::byte* weights = args.w.data + first * group_bytes;
   const bool few = part.tiles <= kFewTiles;
-  const int64_t pairs = (part.tiles + 1) / 2;
   Step before, two_before;
   int turn = 0;
   for (int64_t b = part.first_unit; b < part.last_unit; ++b) {
@@ -294,7 +293,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
     for (int g = 0; g < count; ++g) expand_unit<T>(unit + g * group_bytes, scratch.planes[g], mins[g], few);
     for (int64_t t = 0; t < part.tiles; t += 2) {
       const int tiles = part.tiles - t > 1 ? 2 : 1;
-      fetch((b - part.first_unit) * pairs + t / 2, (part.last_unit - part.first_unit) * pairs);
+      fetch(b, t);
       const int64_t at = ((b - part.first_unit) * part.tiles + t) * kTileRows;
       const std::byte* x = args.x.data + kUnitK * b;
       const std::byte *x0 = x + part.row_of_tile(t) * row_bytes, *x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
@@ -327,23 +326,6 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   }
 }
 
-/// Groups [first, last), at most kBandGroups, in panels of `panel`, of at most `rows` rows.
-template <DType T, int panel, int64_t rows>
-void multiply_band(const MatmulArgs& args, int64_t first, int64_t last, const Part& part, Scratch& scratch) {
-  const BandSums<panel, kPanel, rows> sums{args, part, first, static_cast<int>(last - first), scratch.acc};
-  sums.load();
-  for (int64_t g = first; g < last; g += panel) {
-    const int count = static_cast<int>(last - g < panel ? last - g : panel);
-    const bool fetches = g + panel >= last;
-    multiply_panel<T>(args, g, count, part, scratch, sums.at(0, static_cast<int>(g - first)),
-                      [&](int64_t i, int64_t n) {
-                        if (fetches) sums.fetch_rows(i, n);
-                      });
-  }
-  const int64_t group_bytes = args.w.k / kUnitK * interleaved_format(T).unit_bytes;
-  sums.template store<T>(args.w.data + first * group_bytes, group_bytes, scratch.outliers);
-}
-
 }  // namespace
 
 template <DType T>
@@ -360,14 +342,18 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
     __builtin_memset(scratch.a, 0, sizeof(scratch.a));
     __builtin_memset(scratch.x_sums, 0, sizeof(scratch.x_sums));
   }
+  const int64_t group_bytes = args.w.k / kUnitK * interleaved_format(T).unit_bytes;
   for_parts(args, scratch.outliers, [&](const Part& part) {
     gather<T>(args, part, scratch);
     const bool few = part.tiles <= kFewTiles;
-    for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
-      const int64_t end = g + kBandGroups < groups.end ? g + kBandGroups : groups.end;
-      few ? multiply_band<T, 1, kFewTiles * kTileRows>(args, g, end, part, scratch)
-          : multiply_band<T, kPanel, kMaxPassRows>(args, g, end, part, scratch);
-    }
+    const auto multiply = [&](int64_t first, int count, float* acc, const auto& fetch) {
+      multiply_panel<T>(args, first, count, part, scratch, acc, fetch);
+    };
+    const auto run = few ? multiply_band<T, 1, kPanel, kFewTiles * kTileRows, decltype(multiply)>
+                         : multiply_band<T, kPanel, kPanel, kMaxPassRows, decltype(multiply)>;
+    for_bands(groups, [&](int64_t first, int64_t last) {
+      run(args, first, last, part, group_bytes, scratch.acc, scratch.outliers, multiply);
+    });
   });
   _tile_release();
 }

@@ -189,11 +189,10 @@ void matmul_interleaved(const MatmulArgs& args, RowRange groups) noexcept {
   while (next_pass(args, pass)) {
     gather(args, pass, scratch);
     scratch.outliers.collect(args.x, pass.first, pass.last, [&](int64_t row) { return pass.position_of(row); });
-    for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
-      const int count = static_cast<int>(groups.end - g < kBandGroups ? groups.end - g : kBandGroups);
-      for (int i = 0; i < count; ++i) multiply_group<T>(args, g + i, pass, scratch, scratch.acc[i]);
-      store_rows<T>(args, g, count, pass, scratch.acc, scratch.outliers);
-    }
+    for_bands(groups, [&](int64_t first, int64_t last) {
+      for (int64_t g = first; g < last; ++g) multiply_group<T>(args, g, pass, scratch, scratch.acc[g - first]);
+      store_rows<T>(args, first, static_cast<int>(last - first), pass, scratch.acc, scratch.outliers);
+    });
   }
   _tile_release();
 }

@@ -121,8 +121,7 @@ void gather_scales(const MatmulArgs& args, const Part& part, float* a) {
   }
 }
 
-/// Groups [first, first + count), at most kPanel, to sums that begin at `acc`. fetch(i, n): what to fetch in step i of
-/// n.
+/// Groups [first, first + count), at most kPanel, to sums that begin at `acc`. fetch: as multiply_band calls it.
 template <DType T, class Fetch>
 void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part& part, Scratch& scratch, float* acc,
                     const Fetch& fetch) {
@@ -130,7 +129,6 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
   const int64_t group_bytes = requant_group_bytes(kFormat, k), scales_at = interleaved_group_bytes(kFormat, k);
   const std::byte* weights = args.w.data + first * group_bytes;
-  const int64_t pairs = (part.tiles + 1) / 2;
   Step before, two_before;
   int turn = 0;
   for (int64_t unit = part.first_unit; unit < part.last_unit; ++unit) {
@@ -144,7 +142,7 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
     asm volatile("" ::: "memory");  // loads of tiles do not tell the compiler what they read
     for (int64_t t = 0; t < part.tiles; t += 2) {
       const int tiles = part.tiles - t > 1 ? 2 : 1;
-      fetch((unit - part.first_unit) * pairs + t / 2, (part.last_unit - part.first_unit) * pairs);
+      fetch(unit, t);
       const std::byte* x = args.x.data + unit * kUnitK;
       const std::byte* x0 = x + part.row_of_tile(t) * row_bytes;
       const std::byte* x1 = x + part.row_of_tile(t + tiles - 1) * row_bytes;
@@ -176,23 +174,6 @@ void multiply_panel(const MatmulArgs& args, int64_t first, int count, const Part
   }
 }
 
-/// Groups [first, last), at most kBandGroups.
-template <DType T>
-void multiply_band(const MatmulArgs& args, int64_t first, int64_t last, const Part& part, Scratch& scratch) {
-  const BandSums<kPanel, kPanel, kMaxPassRows> sums{args, part, first, static_cast<int>(last - first), scratch.acc};
-  sums.load();
-  for (int64_t g = first; g < last; g += kPanel) {
-    const int count = static_cast<int>(last - g < kPanel ? last - g : kPanel);
-    const bool fetches = g + kPanel >= last;
-    multiply_panel<T>(args, g, count, part, scratch, sums.at(0, static_cast<int>(g - first)),
-                      [&](int64_t i, int64_t n) {
-                        if (fetches) sums.fetch_rows(i, n);
-                      });
-  }
-  const int64_t group_bytes = requant_group_bytes(interleaved_format(T), args.x.k);
-  sums.template store<T>(args.w.data + first * group_bytes, group_bytes, scratch.outliers);
-}
-
 }  // namespace
 
 template <DType T>
@@ -205,11 +186,16 @@ void matmul_r8x256(const MatmulArgs& args, RowRange groups) noexcept {
   configure_tiles(height, 64);
   Scratch scratch;
   if (height < kTileRows) __builtin_memset(scratch.sums, 0, sizeof(scratch.sums));  // are computed with, not used
+  const int64_t group_bytes = requant_group_bytes(interleaved_format(T), args.x.k);
   for_parts(args, scratch.outliers, [&](const Part& part) {
     gather_scales(args, part, scratch.a);
-    for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
-      multiply_band<T>(args, g, g + kBandGroups < groups.end ? g + kBandGroups : groups.end, part, scratch);
-    }
+    for_bands(groups, [&](int64_t first, int64_t last) {
+      multiply_band<T, kPanel, kPanel, kMaxPassRows>(
+          args, first, last, part, group_bytes, scratch.acc, scratch.outliers,
+          [&](int64_t panel_first, int count, float* acc, const auto& fetch) {
+            multiply_panel<T>(args, panel_first, count, part, scratch, acc, fetch);
+          });
+    });
   });
   _tile_release();
 }

@@ -70,27 +70,49 @@ inline bool next_pass(const MatmulArgs& args, Pass& pass) {
   return true;
 }
 
+/// Calls body(place among the accumulators, row) for each row of a pass.
+template <class Body>
+void for_rows(const Pass& pass, Body body) {
+  for (int64_t t = 0; t < pass.tiles; ++t) {
+    for (int r = 0; r < pass.height; ++r) body(t * kTileRows + r, pass.row_of_tile(t) + r);
+  }
+}
+
+/// Calls body(first, last) for each band of the groups.
+template <class Body>
+void for_bands(RowRange groups, Body body) {
+  for (int64_t g = groups.begin; g < groups.end; g += kBandGroups) {
+    body(g, g + kBandGroups < groups.end ? g + kBandGroups : groups.end);
+  }
+}
+
+/// Adds the outliers of all rows to the sums of `count` groups, whose weights begin at `weights`. place(position, g):
+/// the accumulator of a row and group.
+template <DType T, class Sheet, class Place>
+void add_outliers_of_rows(const MatmulArgs& args, const std::byte* weights, int64_t group_bytes, int count,
+                          const Pass& pass, const Sheet& outliers, const Place& place) {
+  const int64_t k = args.x.k, row_bytes = act_row_bytes(args.x.form, k);
+  const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
+  outliers.template add<T, kBandGroups>(weights, group_bytes, count, k, place);
+  for_rows(pass, [&](int64_t position, int64_t row) {
+    if (outliers.holds(row - pass.first)) return;
+    for (int g = 0; g < count; ++g) {
+      float* sum = place(position, g);
+      _mm512_store_ps(sum, add_outliers<T>(weights + g * group_bytes, k, heads + row * row_bytes, _mm512_load_ps(sum)));
+    }
+  });
+}
+
 /// The rows of `count` groups from their accumulators, kTileRows to a tile, to y.
 template <DType T>
 void store_rows(const MatmulArgs& args, int64_t first, int count, const Pass& pass, float (*acc)[kMaxPassRows][kLanes],
                 const InPlaceOutliers& outliers) {
-  const int64_t k = args.w.k, group_bytes = k / kSlabK * interleaved_format(T).unit_step_bytes;
-  const std::byte* weights = args.w.data + first * group_bytes;
-  const int64_t row_bytes = act_row_bytes(args.x.form, k);
-  const std::byte* heads = args.x.data + act_outlier_offset(args.x.form, k);
-  outliers.add<T, kBandGroups>(weights, group_bytes, count, k, [acc](int64_t place, int g) { return acc[g][place]; });
-  for (int64_t t = 0; t < pass.tiles; ++t) {
-    for (int r = 0; r < pass.height; ++r) {
-      const int64_t row = pass.row_of_tile(t) + r;
-      for (int g = 0; g < count; ++g) {
-        __m512 sum = _mm512_load_ps(acc[g][t * kTileRows + r]);
-        if (!outliers.holds(row - pass.first)) {
-          sum = add_outliers<T>(weights + g * group_bytes, k, heads + row * row_bytes, sum);
-        }
-        store(args, first + g, row, sum);
-      }
-    }
-  }
+  const int64_t group_bytes = args.w.k / kSlabK * interleaved_format(T).unit_step_bytes;
+  add_outliers_of_rows<T>(args, args.w.data + first * group_bytes, group_bytes, count, pass, outliers,
+                          [acc](int64_t place, int g) { return acc[g][place]; });
+  for_rows(pass, [&](int64_t place, int64_t row) {
+    for (int g = 0; g < count; ++g) store(args, first + g, row, _mm512_load_ps(acc[g][place]));
+  });
 }
 
 }  // namespace
