@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
+constexpr int64_t pages_of(int64_t bytes) noexcept { return (bytes + kHostPageBytes - 1) / kHostPageBytes; }
+
 /// Where in a huge page the next large piece begins, in pages: places far from those of the pieces before it.
 int64_t next_place() noexcept {
   static std::atomic<int64_t> pieces{0};
@@ -22,7 +24,7 @@ int64_t next_place() noexcept {
 /// From `place` bytes behind the begin of a huge page on.
 void* map_from(size_t place, int64_t bytes) noexcept {
   if (bytes > std::numeric_limits<int64_t>::max() - 2 * static_cast<int64_t>(kHugePageBytes)) return nullptr;
-  const auto wanted = static_cast<size_t>((bytes + kHostPageBytes - 1) / kHostPageBytes * kHostPageBytes);
+  const auto wanted = static_cast<size_t>(pages_of(bytes) * kHostPageBytes);
   void* const memory =
       mmap(nullptr, wanted + kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -55,7 +57,7 @@ void HostArena::mark(Chunk& chunk, int64_t first, int64_t pages, bool used) noex
 }
 
 void* HostArena::allocate(int64_t bytes) {
-  const int64_t pages = (bytes + kHostPageBytes - 1) / kHostPageBytes;
+  const int64_t pages = pages_of(bytes);
   const std::lock_guard lock(mutex_);
   for (const auto& chunk : chunks_) {
     const int64_t first = find_free(*chunk, pages);
@@ -74,7 +76,7 @@ void* HostArena::allocate(int64_t bytes) {
 
 void HostArena::release(void* piece, int64_t bytes) noexcept {
   auto* const memory = static_cast<std::byte*>(piece);
-  const int64_t pages = (bytes + kHostPageBytes - 1) / kHostPageBytes;
+  const int64_t pages = pages_of(bytes);
   const std::lock_guard lock(mutex_);
   const auto chunk = std::find_if(chunks_.begin(), chunks_.end(), [memory](const auto& one) {
     return memory >= one->memory && memory < one->memory + kChunkBytes;
